@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from semmem.config.values import Milliseconds, Seconds, Section, key
 
 
 class CompressionSection(Section):
     """``compression``: of a long session's requests the older messages are replaced by the state of the conversation;
     off unless enabled."""
+
+    restart: ClassVar = {"renew_turns refresh_s known_sessions_max queue_max": "states of sessions are known by it"}
 
     enabled: bool = key(False, "compress; x-semmem-compression: off takes a request out of it")
     from_tokens: int = key(

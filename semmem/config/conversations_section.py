@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -13,6 +13,11 @@ YEARS_10_S = 315_360_000
 
 class ConversationsSection(Section):
     """``conversations``: what users, models and tools said, word for word; off unless enabled."""
+
+    restart: ClassVar = {
+        "enabled retention_s per_user_max messages_max message_chars_max queue_bytes_max flush_s search_messages_max": "what waits to be written is kept by it",
+        "recall": "what has vectors of conversations made follows from it",
+    }
 
     enabled: bool = key(False, "record the conversations of users whose words may be stored")
     retention_s: Annotated[float, Field(gt=0, le=YEARS_10_S)] = key(

@@ -14,8 +14,13 @@ EXPORTED_MODELS = Path("share", "semmem", "models")
 """Below the Python environment, so that it is made and removed with it."""
 
 
+_MODEL = "the embedding model is loaded with it"
+
+
 class RemoteEmbeddingSection(Section):
     """``memory.embedding.remote``: an embedding model behind an OpenAI-style endpoint. Off without a url."""
+
+    restart = _MODEL
 
     url: HttpUrl = key("", "base URL, without /embeddings; empty: none")
     model: Line = key("", "model name sent to the server")
@@ -28,6 +33,8 @@ class RemoteEmbeddingSection(Section):
 
 class EmbeddingSection(Section):
     """``memory.embedding``: how texts become vectors."""
+
+    restart = _MODEL
 
     model: NonEmptyLine = key("all-MiniLM-L6-v2", "sentence-transformers model: a name, or a directory")
     dimension: int = key(384, "length of the model's vectors", ge=1, le=32_768)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, SecretStr
 
@@ -30,6 +30,8 @@ class ApiKeyIdentitySection(Section):
 
 class IdentitySection(Section):
     """``identity``: who is asking. Nobody is identified by default except by authenticated metadata."""
+
+    restart: ClassVar = {"session_idle_s": "sessions under way are told apart by it"}
 
     metadata_namespace: Line = key("envoy.filters.http.jwt_authn", "Envoy dynamic metadata to read first; empty: none")
     metadata_claim: ListOf[NonEmptyLine] = key(

@@ -18,9 +18,13 @@ from semmem.config.values import (
     key,
 )
 
+_JOURNAL = "the journal is opened with it"
+
 
 class PostgresSection(Section):
     """``journal.postgres``: how a server at journal.url is talked to."""
+
+    restart = _JOURNAL
 
     connections_max: int = key(
         8, "connections of one process, half of them for what requests ask; one more waits for news", ge=2, le=200
@@ -42,6 +46,8 @@ class PostgresSection(Section):
 
 class JournalSection(Section):
     """``journal``: the durable record of turns that are still to be learnt from."""
+
+    restart = _JOURNAL
 
     url: JournalUrl = key(
         "", "postgresql://user@host/database, which many replicas may share; empty: a SQLite file, for one"

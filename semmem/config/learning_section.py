@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from semmem.config.values import Fraction, ListOf, NonEmptyLine, Prose, Seconds, Section, key
+from semmem.config.values import ERASING, Fraction, ListOf, NonEmptyLine, Prose, Seconds, Section, key
 
 
 class ExtractionSection(Section):
     """``memory.extraction``: how facts are learnt from finished turns."""
+
+    restart: ClassVar = {
+        "at_once at_once_queue_max at_once_concurrency at_once_wait_s at_once_left_s embed_texts_max concurrency"
+        " poll_interval_s": "turns that wait already are kept by it",
+        "turn_budget_s": ERASING,
+    }
 
     engine: Literal["auto", "llm", "rules"] = key(
         "auto", "auto: the memory_extraction model when there is one, else rules"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import SecretStr
 
 from semmem.config.values import (
@@ -20,6 +22,8 @@ from semmem.config.values import (
     host_and_port,
     key,
 )
+
+_LISTENER = "the listener is bound with it"
 
 
 class Listener(Section):
@@ -40,6 +44,8 @@ class Listener(Section):
 class GrpcTlsSection(Section):
     """``listeners.grpc.tls``: encryption between Envoy and semmem. The files are read again when they change."""
 
+    restart = f"{_LISTENER} (what stands in the files is read again whenever they change)"
+
     cert_file: Line = key("", "PEM file of semmem's certificate chain; empty: plain text")
     key_file: Line = key("", "PEM file of that certificate's key")
     client_ca_file: Line = key(
@@ -49,6 +55,8 @@ class GrpcTlsSection(Section):
 
 class GrpcListenerSection(Listener):
     """``listeners.grpc``: where Envoy speaks ext_proc."""
+
+    restart = _LISTENER
 
     address: Address = key("127.0.0.1:50051", "host:port for Envoy")
     unix_socket: UnixSocket = key("", "path of a Unix socket for Envoy, instead of address")
@@ -95,6 +103,8 @@ class RateLimitSection(Section):
 class IdempotencySection(Section):
     """``listeners.api.idempotency``: calls with an Idempotency-Key, which are done once."""
 
+    restart = "calls under way are known by it"
+
     keep_s: Seconds = key(3600.0, "how long a call is known by its key")
     lease_s: Seconds = key(900.0, "longest call; after it, or when its process is gone, the key may be used again")
     calls_max: int = key(100_000, "calls known at a time; the oldest go", ge=100, le=10_000_000)
@@ -107,6 +117,8 @@ AUDIT_TO_STDOUT = "stdout"
 class AuditSection(Section):
     """``listeners.api.audit``: who did what through the API, a JSON line each. Never what was said."""
 
+    restart = "the audit log is written by it"
+
     to: Line = key("", "a file, relative to data_dir; stdout; empty: nothing is written")
     reading: bool = key(True, "also calls that show memories of somebody else than the caller")
     file_bytes_max: int = key(10 * 1024**2, "size at which a file becomes the .1 of the next", ge=4096, le=1024**4)
@@ -115,6 +127,8 @@ class AuditSection(Section):
 
 class ApiListener(HttpListenerSection):
     """``listeners.api``: REST, MCP and Studio."""
+
+    restart: ClassVar = {"address connections_max head_timeout_s mcp": _LISTENER}
 
     address: Address = key("127.0.0.1:8080", "host:port of the management API")
     admin_token: Secret = key(SecretStr(""), "bearer token of the administrator; required beyond this machine")
@@ -146,6 +160,8 @@ class ApiListener(HttpListenerSection):
 
 class HealthListener(HttpListenerSection):
     """``listeners.health``: probes and metrics; says nothing about users."""
+
+    restart = _LISTENER
 
     address: Address = key("127.0.0.1:9090", "host:port of health checks and Prometheus metrics")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import SecretStr
 
@@ -12,6 +12,8 @@ from semmem.config.milvus_section import MilvusSection
 from semmem.config.qdrant_section import QdrantSection
 from semmem.config.redis_section import RedisSection
 from semmem.config.values import (
+    NEWS,
+    STORE,
     Days,
     Fraction,
     HttpUrl,
@@ -29,6 +31,12 @@ from semmem.config.values import (
 
 class HotCacheSection(Section):
     """``memory.hot_cache``: active users' memories in process, which is where they are ranked."""
+
+    restart: ClassVar = {
+        "bytes_max users_max memories_max warm_users staleness_s told_staleness_s loads_max": "memories in process are"
+        " kept by it",
+        "tell_after_ms tell_users_max": NEWS,
+    }
 
     bytes_max: int = key(
         100_000_000,
@@ -89,6 +97,11 @@ class RerankSection(Section):
 
 class InjectionSection(Section):
     """``memory.injection``: how memories enter a prompt."""
+
+    restart: ClassVar = {
+        "shown_hours shown_sessions_max shown_mb_max shown_lookup_ms": "what sessions were shown is kept by it",
+        "fence_key fence_key_former": "blocks of requests under way are known by it",
+    }
 
     position: Literal["turn", "system", "first", "after_system", "before_last_user"] = key(
         "turn",
@@ -152,6 +165,8 @@ class ConsolidationSection(Section):
 class ReindexSection(Section):
     """``memory.reindex``: when the embedding model is another than that of the memories' vectors."""
 
+    restart = "a reindex under way keeps to it"
+
     start: Literal["manual", "auto"] = key(
         "manual",
         "manual: semmem does not start, and says what to run; auto: it makes new vectors while it serves,"
@@ -164,6 +179,8 @@ class ReindexSection(Section):
 class SwitchesSection(Section):
     """``memory.switches``: users and groups for whom an administrator switched reading or storing off."""
 
+    restart: ClassVar = {"refresh_s": "switches in process are read again by it"}
+
     refresh_s: Seconds = key(5.0, "pause between two looks at what changed; with a journal.url it is told at once")
     entries_max: int = key(100_000, "users and groups with a switch, about 400 bytes each", ge=1, le=1_000_000)
 
@@ -171,12 +188,16 @@ class SwitchesSection(Section):
 class FeedbackSection(Section):
     """``memory.feedback``: what users say of memories, helpful or not."""
 
+    restart: ClassVar = {"refresh_s": "votes in process are read again by it"}
+
     refresh_s: Seconds = key(5.0, "pause between two looks at what other replicas were told")
     entries_max: int = key(20_000, "memories with votes, of all users; about 400 bytes each", ge=1, le=200_000)
 
 
 class MemorySection(Section):
     """``memory``: the section most deployments touch."""
+
+    restart: ClassVar = {"backend max_memories_per_user": STORE}
 
     enabled: bool = key(True, "false: neither read nor store, whatever a request asks")
     opt_in: bool = key(False, "true: only requests that ask for memory have it")

@@ -6,11 +6,13 @@ from typing import Literal
 
 from pydantic import SecretStr
 
-from semmem.config.values import Identifier, Line, MilvusAddress, NonEmptyLine, Seconds, Secret, Section, key
+from semmem.config.values import STORE, Identifier, Line, MilvusAddress, NonEmptyLine, Seconds, Secret, Section, key
 
 
 class MilvusTlsSection(Section):
     """``memory.milvus.tls``: how the connection to a Milvus server is secured."""
+
+    restart = STORE
 
     enabled: bool = key(False, "encrypt the connection to a Milvus server")
     ca_file: Line = key("", "PEM file of the authorities to believe; empty: the system's")
@@ -21,6 +23,8 @@ class MilvusTlsSection(Section):
 
 class MilvusSection(Section):
     """``memory.milvus``: the embedded Milvus Lite, or a Milvus server or cluster."""
+
+    restart = STORE
 
     address: MilvusAddress = key("", "host:port or URL of a Milvus server; empty: embedded Milvus Lite (one replica)")
     data_dir: NonEmptyLine = key("milvus", "directory of the embedded store, relative to data_dir")

@@ -6,11 +6,13 @@ from typing import Literal
 
 from pydantic import SecretStr
 
-from semmem.config.values import Identifier, Line, NonEmptyLine, QdrantAddress, Seconds, Secret, Section, key
+from semmem.config.values import STORE, Identifier, Line, NonEmptyLine, QdrantAddress, Seconds, Secret, Section, key
 
 
 class QdrantTlsSection(Section):
     """``memory.qdrant.tls``: how the connection to a Qdrant server is secured."""
+
+    restart = STORE
 
     enabled: bool = key(False, "encrypt the connection to a Qdrant server")
     ca_file: Line = key("", "PEM file of the authorities to believe; empty: the system's")
@@ -20,6 +22,8 @@ class QdrantTlsSection(Section):
 
 class QdrantSection(Section):
     """``memory.qdrant``: a Qdrant server or cluster (1.16 or later), or the client's local mode for trying out."""
+
+    restart = STORE
 
     address: QdrantAddress = key(
         "", "host:port or URL of a Qdrant server's REST interface; empty: local mode, to try out (one replica)"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from semmem.config.values import Line, NonEmptyLine, Seconds, Secret, Section, VariableName, key, refusal
+from semmem.config.values import NEWS, Line, NonEmptyLine, Seconds, Secret, Section, VariableName, key, refusal
 
 _URL = re.compile(r"rediss?://[^\s@?#]+|rediss?://[^\s@?#:/]*@[^\s@?#]+|unix:///[^\s@?#]+")
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@|[?&]password=")
@@ -32,6 +32,8 @@ RedisUrl = Annotated[str, Field(max_length=1024), AfterValidator(_redis_url)]
 
 class RedisSection(Section):
     """``memory.hot_cache.redis``: a Redis or Valkey server by which replicas tell each other whose memories changed."""
+
+    restart = NEWS
 
     url: RedisUrl = key(
         "", "redis://host:port, rediss:// for TLS, or unix:///path; empty: PostgreSQL at journal.url tells"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from semmem.config.compression_section import CompressionSection
 from semmem.config.conversations_section import ConversationsSection
@@ -14,12 +14,17 @@ from semmem.config.memory_section import MemorySection
 from semmem.config.models_section import ExternalModel
 from semmem.config.tracing_section import TracingSection
 from semmem.config.usage_section import UsageSection
-from semmem.config.values import Days, ListOf, Milliseconds, NonEmptyLine, Seconds, Section, key
+from semmem.config.values import ERASING, STORE, Days, ListOf, Milliseconds, NonEmptyLine, Seconds, Section, key
 
 
 class CaptureSection(Section):
     """``capture``: how answers are learnt of, and messages that semmem missed. What users say is journalled in every
     mode."""
+
+    restart: ClassVar = {
+        "mode": "Envoy's filters must be configured for it at the same moment",
+        "seen_messages_max": "messages that are known already are kept by it",
+    }
 
     mode: Literal["observe", "single_filter", "history", "off"] = key(
         "observe",
@@ -50,6 +55,8 @@ class CaptureSection(Section):
 class ErasureSection(Section):
     """``erasure``: what happens when memories are deleted by somebody who asks for it."""
 
+    restart = ERASING
+
     wait_s: Seconds = key(2.0, "longest wait for writes under way")
     replicas_wait_s: Seconds = key(
         5.0, "longest wait until every other replica on the same journal hides it; then it is pending"
@@ -68,6 +75,8 @@ class ErasureSection(Section):
 class DeadlinesSection(Section):
     """``deadlines``: each one longer than the next, so that the inner one is always heard of."""
 
+    restart: ClassVar = {"store_ms": STORE}
+
     message_timeout_ms: Milliseconds = key(500, "Envoy's message_timeout for semmem; repeat here what envoy.yaml says")
     max_message_timeout_ms: int = key(
         0,
@@ -84,6 +93,10 @@ class DeadlinesSection(Section):
 
 class LimitsSection(Section):
     """``limits``: what one request may cost. Beyond a limit a request passes as it came."""
+
+    restart: ClassVar = {
+        "request_body_bytes_max response_body_bytes_max": "the listener's longest message is made of it"
+    }
 
     request_body_bytes_max: int = key(16 * 1024**2, "longest request body that is read", ge=1024, le=256 * 1024**2)
     request_messages_max: int = key(5000, "messages (input items) of a request that is read", ge=1, le=1_000_000)
@@ -110,6 +123,8 @@ class LimitsSection(Section):
 class LogSection(Section):
     """``log``: what semmem writes to standard error. Never what users say."""
 
+    restart: ClassVar = {"format": "what else the process prints is wrapped by it"}
+
     level: Literal["debug", "info", "warning", "error"] = key("info", "least severity written")
     format: Literal["text", "json"] = key("text", "one line of text, or one JSON object")
 
@@ -117,12 +132,16 @@ class LogSection(Section):
 class DeploymentSection(Section):
     """``deployment``: how semmem is run."""
 
+    restart: ClassVar = {"replicas": "how replicas keep out of each other's way follows from it"}
+
     replicas: int = key(1, "how many semmem processes share the store", ge=1, le=1000)
     drain_s: Seconds = key(20.0, "time to finish after SIGTERM; less than the pod's grace period")
 
 
 class Settings(Section):
     """Everything semmem can be told. ``Settings()`` is the default configuration."""
+
+    restart: ClassVar = {"data_dir": "what is kept is bound to it"}
 
     data_dir: NonEmptyLine = key("./data", "directory of everything semmem keeps on this machine")
     memory: MemorySection = MemorySection()

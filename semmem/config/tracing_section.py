@@ -22,6 +22,8 @@ class TracingSection(Section):
     """``tracing``: OpenTelemetry traces of requests, answers and what is learnt from them, sent by OTLP over HTTP. They
     need the package ``semmem[otel]``, and are off without an endpoint."""
 
+    restart = "spans under way are recorded and sent by it"
+
     endpoint: HttpUrl = key("", "whole URL of the collector, such as http://collector:4318/v1/traces; empty: no traces")
     header: HeaderName = key("authorization", "header that carries credential")
     credential: Secret = key(SecretStr(""), "what the collector knows semmem by, if it asks")

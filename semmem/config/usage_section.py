@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from semmem.config.values import Days, Line, ListOf, NonEmptyLine, Seconds, Section, key
 
 
@@ -17,6 +19,11 @@ class PriceSection(Section):
 class UsageSection(Section):
     """``usage``: statistics of answered requests, in figures and with digests in the place of users; off unless
     enabled."""
+
+    restart: ClassVar = {
+        "enabled flush_rows flush_s queue_max names_max requests_days hours_days days_days": "what waits to be written"
+        " is kept by it"
+    }
 
     enabled: bool = key(False, "record endpoint, models, tokens, duration and outcome of each")
     flush_rows: int = key(100, "requests that are written together", ge=1, le=10_000)
