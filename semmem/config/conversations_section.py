@@ -15,7 +15,8 @@ class ConversationsSection(Section):
     """``conversations``: what users, models and tools said, word for word; off unless enabled."""
 
     restart: ClassVar = {
-        "enabled retention_s per_user_max messages_max message_chars_max queue_bytes_max flush_s search_messages_max": "what waits to be written is kept by it",
+        "enabled retention_s per_user_max messages_max message_chars_max queue_bytes_max flush_s"
+        " search_messages_max": "what waits to be written is kept by it",
         "recall": "what has vectors of conversations made follows from it",
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pydantic import SecretStr
 from semmem.config.aliases import adopt
 from semmem.config.environment import Overridden, override
 from semmem.config.named_secrets import resolve_secrets
-from semmem.config.problems import REDACTED, ConfigError, Finding, Loc, Problem, put
+from semmem.config.problems import REDACTED, ConfigError, Finding, Loc, Problem, found, put
 from semmem.config.rules import RULES
 from semmem.config.settings import Settings
 from semmem.config.surroundings import surroundings
@@ -64,8 +65,8 @@ def examine(
     tree, secret_findings = resolve_secrets(overridden.tree, environ)
     settings, findings = validate(tree)
     findings = [*adopted.findings, *secret_findings, *findings]
-    conflicts = [conflict for rule in RULES for conflict in rule(settings)]
-    conflicts += surroundings(settings, environ) if here else ()
+    told = chain.from_iterable((*(rule(settings) for rule in RULES), surroundings(settings, environ) if here else ()))
+    conflicts = [found(settings, *conflict) for conflict in told]
     findings += [conflict for conflict in conflicts if not _involves(conflict, findings)]
     placed = [put(finding, _source(finding, document, overridden, adopted.written)) for finding in findings]
     return settings, [*document.problems, *overridden.problems, *placed]

@@ -21,8 +21,7 @@ def _redis_url(text: str) -> str:
         )
     if text and not _URL.fullmatch(text):
         raise refusal(
-            "is no redis://, rediss:// or unix:/// URL",
-            'write for example redis://valkey:6379, or "" to do without',
+            "is no redis://, rediss:// or unix:/// URL", 'write for example redis://valkey:6379, or "" to do without'
         )
     return text
 
