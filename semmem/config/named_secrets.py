@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from semmem.config import schema
 from semmem.config.problems import NOTHING, REDACTED, Finding, Loc
+
+ENDING = "_env"
 
 
 def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[Finding]]:
-    """The tree with every ``<secret>_env`` read into ``<secret>``."""
+    """The tree (left as it was) with every ``<secret>_env`` of the schema read into ``<secret>``."""
     findings: list[Finding] = []
-    resolved = dict(tree)
-    models, listeners, memory = tree.get("external_models"), tree.get("listeners"), tree.get("memory")
-    if "journal" in tree:
-        resolved["journal"] = _filled(tree["journal"], "password", ("journal",), environ, findings)
-    if "tracing" in tree:
-        traces = _filled(tree["tracing"], "credential", ("tracing",), environ, findings)
-        resolved["tracing"] = _filled(traces, "user_hmac_secret", ("tracing",), environ, findings)
-    if isinstance(models, list):
-        resolved["external_models"] = [
-            _filled(model, "api_key", ("external_models", index), environ, findings)
-            for index, model in enumerate(models)
-        ]
-    if isinstance(listeners, dict) and "api" in listeners:
-        api = _filled(listeners["api"], "admin_token", ("listeners", "api"), environ, findings)
-        resolved["listeners"] = {**listeners, "api": api}
-    if isinstance(memory, dict) and "rerank" in memory:
-        rerank = _filled(memory["rerank"], "api_key", ("memory", "rerank"), environ, findings)
-        resolved["memory"] = {**memory, "rerank": rerank}
-    if isinstance(memory, dict) and isinstance(embedding := memory.get("embedding"), dict) and "remote" in embedding:
-        remote = _filled(embedding["remote"], "api_key", ("memory", "embedding", "remote"), environ, findings)
-        resolved["memory"] = {**resolved["memory"], "embedding": {**embedding, "remote": remote}}
-    if isinstance(memory, dict) and isinstance(hot := memory.get("hot_cache"), dict) and "redis" in hot:
-        redis = _filled(hot["redis"], "password", ("memory", "hot_cache", "redis"), environ, findings)
-        resolved["memory"] = {**resolved["memory"], "hot_cache": {**hot, "redis": redis}}
-    return resolved, findings
+    for path, _ in schema.leaves():
+        if path[-1].endswith(ENDING):
+            name = path[-1].removesuffix(ENDING)
+            tree = _mapped(tree, path[:-1], (), partial(_filled, name, environ, findings))
+    return tree, findings
 
 
-def _filled(section: Any, name: str, at: Loc, environ: Mapping[str, str], findings: list[Finding]) -> Any:
+def _mapped(tree: Any, path: tuple[str, ...], at: Loc, change: Callable[[Any, Loc], Any]) -> Any:
+    """A copy with what stands at ``path`` changed, wherever it is there; ``N``: every element of a list."""
+    if not path:
+        return change(tree, at)
+    head, rest = path[0], path[1:]
+    if head == "N" and isinstance(tree, list):
+        return [_mapped(item, rest, (*at, index), change) for index, item in enumerate(tree)]
+    if not isinstance(tree, dict) or head not in tree:
+        return tree
+    return {**tree, head: _mapped(tree[head], rest, (*at, head), change)}
+
+
+def _filled(name: str, environ: Mapping[str, str], findings: list[Finding], section: Any, at: Loc) -> Any:
     variable = section.get(f"{name}_env") if isinstance(section, dict) else None
     if not isinstance(variable, str) or not variable.isidentifier():  # The schema refuses what is not a name.
         return section
