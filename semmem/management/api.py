@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 import msgspec
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.lifecycle.everybody import ErasureOfAll
@@ -20,6 +20,7 @@ from semmem.management.erasing_api import add_erasing_routes
 from semmem.management.errors import describe_errors
 from semmem.management.fields import (
     TOPIC_CHARS_MAX,
+    Body,
     Kind,
     MemoryId,
     Moment,
@@ -60,10 +61,8 @@ PageNumber = Annotated[int | None, Query(ge=1, description="beats offset")]
 Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor; beats page and offset")]
 
 
-class NewMemory(BaseModel):
+class NewMemory(Body):
     """``override_screen``: store what the write screen would not; an administrator's word."""
-
-    model_config = ConfigDict(extra="forbid")
 
     content: str = Field(min_length=3, max_length=500)
     type: Kind = MemoryType.SEMANTIC
@@ -79,10 +78,8 @@ class NewMemory(BaseModel):
     merge_metadata: Switch = Field(default=False, description="with a key that is known: over the metadata it has")
 
 
-class ChangedMemory(BaseModel):
+class ChangedMemory(Body):
     """What is not named stays as it is; ``expires_at`` null: never. ``override_screen`` as in NewMemory."""
-
-    model_config = ConfigDict(extra="forbid")
 
     content: str | None = Field(default=None, min_length=3, max_length=500)
     type: Kind | None = None
@@ -108,9 +105,7 @@ class ChangedMemory(BaseModel):
         )
 
 
-class EndSession(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class EndSession(Body):
     user_id: NewUser = None
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from semmem.conversations.transcript import markdown
 from semmem.management.access import Act, Denied
@@ -32,6 +32,7 @@ from semmem.management.conversations_shown import (
 from semmem.management.door import CALLER
 from semmem.management.fields import (
     NO_CONTROLS,
+    Body,
     Count,
     Moment,
     NewUser,
@@ -84,21 +85,17 @@ MessageWords = Annotated[str, Query(alias="q", min_length=1, max_length=500, des
 MessagesLimit = Annotated[int, Query(ge=1, le=MESSAGES_MAX)]
 
 
-class NewCall(BaseModel):
+class NewCall(Body):
     """A call of a tool; ``arguments`` as the model wrote them."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: Name = ""
     name: Name
     arguments: str = ""
 
 
-class NewMessage(BaseModel):
+class NewMessage(Body):
     """What somebody said, as an export shows it. ``at``: null for no known time. Its former ``id`` and ``cut`` are
     taken and say nothing."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: Role
     content: str = ""
@@ -132,11 +129,9 @@ class NewMessage(BaseModel):
         )
 
 
-class NewConversation(BaseModel):
+class NewConversation(Body):
     """Without a title it has the first line of the user's first words. Without messages it is one that a request of
     the Responses API may name as its ``conversation``; its session is then called like it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     user_id: NewUser = None
     project_id: ScopeName = None
@@ -153,10 +148,8 @@ class NewConversation(BaseModel):
         return self
 
 
-class ChangedConversation(BaseModel):
+class ChangedConversation(Body):
     """What is not named stays as it is."""
-
-    model_config = ConfigDict(extra="forbid")
 
     title: Line | None = None
     tags: Tags | None = None

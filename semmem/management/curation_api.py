@@ -6,7 +6,7 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.extraction.placed import Action
@@ -14,7 +14,7 @@ from semmem.extraction.undoing import NothingToUndo
 from semmem.management.access import Act, Denied
 from semmem.management.api import May
 from semmem.management.curation import Curation, NoModel, NotQuarantined
-from semmem.management.fields import MemoryId, NewUser, Number, ProjectId, ScopeName, Switch, UserId, missing
+from semmem.management.fields import Body, MemoryId, NewUser, Number, ProjectId, ScopeName, Switch, UserId, missing
 from semmem.management.problems import OF_USER, OF_WRITE, refuses
 from semmem.management.shown import MemoryShown, Time, shown, time_shown
 from semmem.memory import SUPERSEDED_BY, SUPERSEDED_WHY, Memory, Scope
@@ -22,10 +22,8 @@ from semmem.upkeep.consolidation import Group
 from semmem.upkeep.summaries import Summary
 
 
-class Consolidate(BaseModel):
+class Consolidate(Body):
     """Which memories; without a project all of the user's."""
-
-    model_config = ConfigDict(extra="forbid")
 
     user_id: NewUser = None
     project_id: ScopeName = None

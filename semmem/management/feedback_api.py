@@ -6,13 +6,13 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
 from semmem.management.api import May
 from semmem.management.feedback import FeedbackDesk
-from semmem.management.fields import NO_CONTROLS, NewUser, ScopeName, Switch, missing
+from semmem.management.fields import NO_CONTROLS, Body, NewUser, ScopeName, Switch, missing
 from semmem.management.problems import OF_USER, refuses
 from semmem.memory import Scope
 
@@ -22,10 +22,8 @@ MEMORIES_MAX = 50
 Id = Annotated[str, Field(min_length=1, max_length=256, pattern=NO_CONTROLS)]
 
 
-class Feedback(BaseModel):
+class Feedback(Body):
     """Of memories of one user; without a project all of the user's may be named."""
-
-    model_config = ConfigDict(extra="forbid")
 
     memory_ids: list[Id] = Field(min_length=1, max_length=MEMORIES_MAX)
     helpful: Switch

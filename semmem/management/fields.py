@@ -9,7 +9,7 @@ import re
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Strict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from semmem.management.access import Denied
 from semmem.memory import MemoryType
@@ -111,3 +111,9 @@ Types = Annotated[
 ]
 """Types in a query string."""
 MemoryId = Annotated[str, Path(), AfterValidator(_memory_id)]
+
+
+class Body(BaseModel):
+    """Of a call: a member that is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")

@@ -6,21 +6,19 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 from typing import Any, Literal, NotRequired
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
 from semmem.management.api import May
 from semmem.management.door import CALLER
-from semmem.management.fields import Count, Switch
+from semmem.management.fields import Body, Count, Switch
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.reindex.reindexing import Reindexing
 
 
-class ReindexAsked(BaseModel):
+class ReindexAsked(Body):
     """``force``: every vector anew, also of the same model. ``limit``: embed at most so many, then pause."""
-
-    model_config = ConfigDict(extra="forbid")
 
     force: Switch = False
     limit: Count | None = Field(default=None, ge=1, le=2**31 - 1)

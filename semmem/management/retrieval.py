@@ -8,13 +8,14 @@ from collections.abc import Callable
 from typing import Annotated, Literal
 
 from fastapi import FastAPI, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import TypedDict
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.management.access import Act
 from semmem.management.fields import (
     TYPES_MAX,
+    Body,
     Count,
     Kind,
     NewUser,
@@ -43,10 +44,8 @@ TOKENS_MAX = 16_000
 """As ``memory.injection.max_inject_tokens`` may be."""
 
 
-class SearchQuery(BaseModel):
+class SearchQuery(Body):
     """``threshold`` is a cosine; without it the configured rule says what is relevant."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str = Field(min_length=1, max_length=2000)
     user_id: NewUser = None
@@ -58,10 +57,8 @@ class SearchQuery(BaseModel):
     strategy: Strategy | None = None
 
 
-class ForgetFound(BaseModel):
+class ForgetFound(Body):
     """Active memories so near to ``query`` (a cosine), the nearest first; or those of any status that hold ``text``."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str | None = Field(default=None, min_length=1, max_length=2000)
     text: str | None = Field(default=None, min_length=1, max_length=500)
@@ -78,19 +75,15 @@ class ForgetFound(BaseModel):
         return self
 
 
-class PreviewMessage(BaseModel):
+class PreviewMessage(Body):
     """One message of the conversation that is previewed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str = Field(max_length=CONTENT_CHARS_MAX)
 
 
-class PreviewQuery(BaseModel):
+class PreviewQuery(Body):
     """A question, or the messages of a conversation whose last user message is one."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str | None = Field(default=None, min_length=1, max_length=CONTENT_CHARS_MAX)
     messages: list[PreviewMessage] = Field(default_factory=list, max_length=MESSAGES_MAX)

@@ -6,13 +6,13 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Request
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
 from semmem.management.api import May
 from semmem.management.door import CALLER
-from semmem.management.fields import USER_CHARS_MAX
+from semmem.management.fields import USER_CHARS_MAX, Body
 from semmem.management.guards import TOUCHED
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import Time, at
@@ -32,10 +32,8 @@ def _usable(name: str) -> str:
 Name = Annotated[str, Path(max_length=USER_CHARS_MAX), AfterValidator(_usable)]
 
 
-class NewSwitches(BaseModel):
+class NewSwitches(Body):
     """Both are set: what is left out, or null, is not said any more, and left to the user's groups."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reading: Word | None = Field(default=None, description="memories in prompts")
     storing: Word | None = Field(default=None, description="turns in the journal, and what is learnt from them")

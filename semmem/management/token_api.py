@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act, Caller, CallerRole, Denied
 from semmem.management.api import May
 from semmem.management.door import CALLER
-from semmem.management.fields import Moment, NewUser, UserId
+from semmem.management.fields import Body, Moment, NewUser, UserId
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import Time, at, time_shown
 from semmem.management.switches import SwitchesShown, words
@@ -25,10 +25,8 @@ LABEL_CHARS_MAX = 100
 STANDS_FOR = Literal["admin", "operator", "user", "reader"]
 
 
-class NewToken(BaseModel):
+class NewToken(Body):
     """``user_id``: the only user it is good for; a token of the role user has one, one of an admin or operator none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: STANDS_FOR
     label: str = Field(default="", max_length=LABEL_CHARS_MAX, description="for whom or what; holds no secret")
