@@ -1,7 +1,4 @@
-"""Routes for copies of everything: backup, export, import, erasures. For an administrator only.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for copies of everything: backup, export, import, erasures. For an administrator only."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Literal, NotRequired
@@ -17,7 +14,6 @@ from semmem.backup.importing import Imports, WrongLine
 from semmem.backup.lines import LINE_BYTES_MAX
 from semmem.backup.snapshot import BackupRunning, Snapshots
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import Body, UserId
 from semmem.management.problems import OF_ROLE, refuses
@@ -73,7 +69,7 @@ def _stream(media_type: str, what: str) -> dict[str, Any]:
 
 
 def backup_routes(
-    snapshots: Snapshots, exports: Exports, imports: Imports, known: KnownErasures, clock: Callable[[], float], _: May
+    snapshots: Snapshots, exports: Exports, imports: Imports, known: KnownErasures, clock: Callable[[], float]
 ) -> APIRouter:
     """Everything that concerns all users."""
     routes = APIRouter()

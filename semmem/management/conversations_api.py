@@ -1,19 +1,16 @@
-"""Routes for recorded conversations: list, search, read, import, title, tag, remove, export.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for recorded conversations: list, search, read, import, title, tag, remove, export."""
 
 import json
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from semmem.conversations.transcript import markdown
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
+from semmem.management.asked import Owner, Reader, may
 from semmem.management.conversations import Conversations, Erased, Told, around
 from semmem.management.conversations_shown import (
     ConversationDeleted,
@@ -36,7 +33,6 @@ from semmem.management.fields import (
     Count,
     Moment,
     NewUser,
-    ProjectId,
     ScopeName,
     SessionId,
     Switch,
@@ -155,19 +151,9 @@ class ChangedConversation(Body):
     tags: Tags | None = None
 
 
-def conversation_routes(conversations: Conversations, may: May) -> APIRouter:
+def conversation_routes(conversations: Conversations) -> APIRouter:
     """What was recorded of one user's conversations, and what was imported."""
     routes = APIRouter()
-
-    def reader(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
-        asked_for = None if request.scope[CALLER].by_header else user_id
-        return Scope(may(request, asked_for, Act.READ), project=project_id)
-
-    def owner(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
-        return Scope(may(request, user_id, Act.WRITE), project=project_id)
-
-    Reader = Annotated[Scope, Depends(reader)]
-    Owner = Annotated[Scope, Depends(owner)]
 
     async def known(scope: Scope, conversation_id: str) -> KeptConversation:
         """Raises Denied."""

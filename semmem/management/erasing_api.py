@@ -1,9 +1,5 @@
-"""Routes that forget: one memory, a scope of one user, or everybody.
+"""Routes that forget: one memory, a scope of one user, or everybody."""
 
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
-
-from collections.abc import Callable
 from typing import Annotated, Final
 
 from fastapi import FastAPI, Query, Request
@@ -11,6 +7,7 @@ from fastapi import FastAPI, Query, Request
 from semmem.lifecycle.erasure import Receipt
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import Act, Denied
+from semmem.management.asked import may
 from semmem.management.door import CALLER
 from semmem.management.fields import MemoryId, ProjectId, SessionId, Types, UserId, missing
 from semmem.management.memories import Memories
@@ -33,14 +30,8 @@ OF_SCOPE: Final = OF_ONE | {"session_id", "type", "older_than_days", "all"}
 NAME_CHARS_MAX = 60
 
 
-def add_erasing_routes(
-    api: FastAPI,
-    memories: Memories,
-    may: Callable[[Request, str | None, Act], str],
-    purging: Purging | None,
-    of_all: ErasureOfAll | None,
-) -> None:
-    """``may`` gives the user whose memories a call may change, or raises Denied."""
+def add_erasing_routes(api: FastAPI, memories: Memories, purging: Purging | None, of_all: ErasureOfAll | None) -> None:
+    """As ``create_api`` says of them."""
 
     @api.delete("/v1/memory", **refuses(*OF_ERASURE))
     async def delete_memories(

@@ -1,7 +1,4 @@
-"""The route that shows an administrator everybody's memories.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""The route that shows an administrator everybody's memories."""
 
 from typing import Annotated
 
@@ -9,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act, Denied
-from semmem.management.api import LIMIT_DEFAULT, LIMIT_MAX, Limit, May
+from semmem.management.api import LIMIT_DEFAULT, LIMIT_MAX, Limit
 from semmem.management.door import CALLER
 from semmem.management.everybodys import KnownUsers, page_of_everybody
 from semmem.management.listing import BadCursor
@@ -31,7 +28,7 @@ class EverybodysShown(TypedDict):
     next_cursor: str | None
 
 
-def everybodys_routes(store: Store, known: KnownUsers, _: May) -> APIRouter:
+def everybodys_routes(store: Store, known: KnownUsers) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/v1/memories", **refuses(*OF_ROLE, "INVALID_CURSOR"))

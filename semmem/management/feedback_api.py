@@ -1,7 +1,4 @@
-"""The route for feedback: which memories helped, and which did not.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""The route for feedback: which memories helped, and which did not."""
 
 from typing import Annotated
 
@@ -10,7 +7,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.api import May
+from semmem.management.asked import may
 from semmem.management.feedback import FeedbackDesk
 from semmem.management.fields import NO_CONTROLS, Body, NewUser, ScopeName, Switch, missing
 from semmem.management.problems import OF_USER, refuses
@@ -39,7 +36,7 @@ class FeedbackShown(TypedDict):
     unknown: list[str]
 
 
-def feedback_routes(desk: FeedbackDesk, may: May) -> APIRouter:
+def feedback_routes(desk: FeedbackDesk) -> APIRouter:
     """What users say of what is remembered."""
     routes = APIRouter()
 

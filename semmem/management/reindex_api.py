@@ -1,7 +1,4 @@
-"""Routes for a reindex: begin it or go on, see how far it is, drop what is kept. For an operator: no content is shown.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for a reindex: begin it or go on, see how far it is, drop what is kept. For an operator: no content."""
 
 from typing import Any, Literal, NotRequired
 
@@ -10,7 +7,6 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import Body, Count, Switch
 from semmem.management.problems import OF_ROLE, refuses
@@ -47,7 +43,7 @@ class FormerDropped(TypedDict):
     dropped: int
 
 
-def reindex_routes(reindexing: Reindexing, _: May) -> APIRouter:
+def reindex_routes(reindexing: Reindexing) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/v1/memory/reindex", response_model=ReindexShown, **refuses(*OF_ROLE))

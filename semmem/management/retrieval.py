@@ -1,10 +1,6 @@
-"""Search and preview: what would be recalled for a question, and why.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Search and preview: what would be recalled for a question, and why."""
 
 import math
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from fastapi import FastAPI, Query, Request
@@ -13,6 +9,7 @@ from typing_extensions import TypedDict
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.management.access import Act
+from semmem.management.asked import may
 from semmem.management.fields import (
     TYPES_MAX,
     Body,
@@ -182,10 +179,8 @@ class Previewed(TypedDict):
     session_state: str | None
 
 
-def add_retrieval_routes(
-    api: FastAPI, memories: Memories, may: Callable[[Request, str | None, Act], str], states: States | None = None
-) -> None:
-    """``may`` gives the user whose memories a call may read, or raises Denied."""
+def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None = None) -> None:
+    """``states``: of long sessions, which a preview shows."""
 
     @api.get("/v1/memory/search", **refuses(*OF_USER))
     async def search_by_query(

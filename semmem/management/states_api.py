@@ -1,7 +1,4 @@
-"""The route that shows the state of a long session: what its requests are sent in the place of their older messages.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""The route that shows the state of a long session: what its requests are sent in the place of their older messages."""
 
 from typing import Literal
 
@@ -9,7 +6,7 @@ from fastapi import APIRouter, Request
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
+from semmem.management.asked import may
 from semmem.management.fields import UserId
 from semmem.management.problems import OF_USER, refuses
 from semmem.management.shown import Time, time_shown
@@ -36,7 +33,7 @@ class StateShown(TypedDict):
     expires_at: Time | None
 
 
-def state_routes(states: States, may: May) -> APIRouter:
+def state_routes(states: States) -> APIRouter:
     """What is kept of sessions beside their turns."""
     routes = APIRouter()
 

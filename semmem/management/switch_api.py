@@ -1,7 +1,4 @@
-"""Routes for switches: whether memories are shown in prompts, and turns stored, for a user or a group.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for switches: whether memories are shown in prompts, and turns stored, for a user or a group."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +7,6 @@ from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import USER_CHARS_MAX, Body
 from semmem.management.guards import TOUCHED
@@ -67,7 +63,7 @@ class SwitchesListed(TypedDict):
     users: int
 
 
-def switch_routes(desk: SwitchDesk, _: May) -> APIRouter:
+def switch_routes(desk: SwitchDesk) -> APIRouter:
     """Everything about memory switches. For an administrator."""
     routes = APIRouter()
 

@@ -1,7 +1,4 @@
-"""Routes for tokens: made, listed, revoked, by an administrator; and who a caller is.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for tokens: made, listed, revoked, by an administrator; and who a caller is."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -11,7 +8,6 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act, Caller, CallerRole, Denied
-from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import Body, Moment, NewUser, UserId
 from semmem.management.problems import OF_ROLE, refuses
@@ -76,7 +72,7 @@ class Revoked(TypedDict):
     revoked: int
 
 
-def token_routes(tokens: Tokens, clock: Callable[[], float], _: May, *, switches: Switches | None = None) -> APIRouter:
+def token_routes(tokens: Tokens, clock: Callable[[], float], *, switches: Switches | None = None) -> APIRouter:
     """Everything under /v1/tokens. ``switches``: those that requests obey."""
     known = switches or Switches()
     routes = APIRouter()

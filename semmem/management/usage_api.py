@@ -1,8 +1,5 @@
 """Statistics of use: by hour, day, model and so on, and in twelve figures. An operator sees everybody's, with digests
-in the place of users; whoever is bound to a user sees that user's.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+in the place of users; whoever is bound to a user sees that user's."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -14,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BeforeValidator
 
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
+from semmem.management.asked import may
 from semmem.management.door import CALLER
 from semmem.management.fields import UserId
 from semmem.management.problems import OF_USER, refuses
@@ -53,7 +50,7 @@ class Usage:
     recording: bool
 
 
-def usage_routes(usage: Usage, may: May) -> APIRouter:
+def usage_routes(usage: Usage) -> APIRouter:
     routes = APIRouter()
 
     async def asked(request: Request, user_id: str | None, first: date | None, last: date | None) -> Days:

@@ -25,7 +25,7 @@ from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
-from semmem.management.api import May, create_api
+from semmem.management.api import create_api
 from semmem.management.audit_api import audit_routes
 from semmem.management.curation import Curation
 from semmem.management.curation_api import curation_routes
@@ -144,7 +144,7 @@ def api(
     guards: Guards,
     shown: Ledger,
     tracer: Tracer,
-    more: Sequence[Callable[[May], APIRouter]] = (),
+    more: Sequence[APIRouter] = (),
 ) -> FastAPI:
     """The management API. ``after`` gives a time after a user's last erasure, ``shown`` is what sessions were.
     ``more``: as create_api takes it."""
@@ -157,13 +157,13 @@ def api(
         metadata=metadata_limits(settings),
         screening=write_screen(settings, announce),
         more=[
-            partial(curation_routes, curation(settings, backends, announce, holds=one_line)),
-            partial(token_routes, tokens, time.time, switches=switches.known),
-            partial(engine_routes, engine, switches=switches.known),
-            partial(work_routes, backends.journal, time.time),
-            partial(everybodys_routes, backends.store, backends.journal),
-            partial(switch_routes, switches),
-            partial(audit_routes, guards.audit),
+            curation_routes(curation(settings, backends, announce, holds=one_line)),
+            token_routes(tokens, time.time, switches=switches.known),
+            engine_routes(engine, switches=switches.known),
+            work_routes(backends.journal, time.time),
+            everybodys_routes(backends.store, backends.journal),
+            switch_routes(switches),
+            audit_routes(guards.audit),
             *more,
         ],
         purging=purging,

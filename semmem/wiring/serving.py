@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Protocol
 
 from fastapi import FastAPI
@@ -180,13 +179,13 @@ class Workshop:
             switches=desk(settings, backends, parts.switches, parts.switch_watch),
             more=[
                 backup.routes(settings, parts.opened, self._announce, parts.snapshots),
-                partial(reindex_routes, parts.reindexing),
-                partial(reload_routes, reload),
-                partial(activity_routes, self._activity),
-                partial(usage_routes, parts.usage.shown(settings)),
-                partial(conversation_routes, parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
-                partial(state_routes, states(backends)),
-                partial(feedback_routes, feedback_desk(settings, backends, parts.vote_watch, self._announce)),
+                reindex_routes(parts.reindexing),
+                reload_routes(reload),
+                activity_routes(self._activity),
+                usage_routes(parts.usage.shown(settings)),
+                conversation_routes(parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
+                state_routes(states(backends)),
+                feedback_routes(feedback_desk(settings, backends, parts.vote_watch, self._announce)),
             ],
         )
         if settings.listeners.api.studio:

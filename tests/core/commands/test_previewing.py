@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -67,10 +66,10 @@ async def _serve(
     watch = RecordWatch(journal.switches_since, known := Switches(), what="switches", refresh_s=60.0)
     desk = SwitchDesk(journal, known, watch.refresh, entries_max=10, clock=lambda: 1e9)
     routes = [
-        partial(curation_routes, life(store, journal)),
-        partial(token_routes, tokens, lambda: 1e9),
-        partial(engine_routes, an_engine()),
-        partial(switch_routes, desk),
+        curation_routes(life(store, journal)),
+        token_routes(tokens, lambda: 1e9),
+        engine_routes(an_engine()),
+        switch_routes(desk),
     ]
     app = create_api(memories, AccessRules(admin_token=TOKEN, tokens=tokens), more=routes)
     listener = HttpListener(app, "127.0.0.1:0")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +133,7 @@ class Api:
         )
         access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
         self.life = life(self.store, journal)
-        self.app = create_api(
-            self.memories, access, announce=counting(self.metrics), more=[partial(curation_routes, self.life)]
-        )
+        self.app = create_api(self.memories, access, announce=counting(self.metrics), more=[curation_routes(self.life)])
         self.client = described_client(self.app)
 
     async def add(self, content: str, user: str = "alice", **fields: Any) -> dict[str, Any]:

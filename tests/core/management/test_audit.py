@@ -59,7 +59,7 @@ class Audited:
             api.memories,
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",), tokens=self.tokens),
             guards=guards,
-            more=[partial(token_routes, self.tokens, lambda: NOW), partial(audit_routes, self.audit)],
+            more=[token_routes(self.tokens, lambda: NOW), audit_routes(self.audit)],
         )
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
 

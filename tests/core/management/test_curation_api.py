@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,7 @@ class LifeApi:
             announce=self.announced.append,
         )
         access = AccessRules(trusted_headers=("x-user-id",))
-        app = create_api(memories, access, more=[partial(curation_routes, life)])
+        app = create_api(memories, access, more=[curation_routes(life)])
         self.client = described_client(app, base_url="http://semmem/v1/memory", headers=ALICE)
 
     async def put(self, memory_id: str, content: str, *, age_days: float = 0, **rest: Any) -> Memory:

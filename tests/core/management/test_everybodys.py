@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +111,7 @@ async def test_what_is_written_and_erased_meanwhile_moves_nobody_elses(world: Wo
 @pytest.fixture
 def client(world: World) -> httpx.AsyncClient:
     api = Api(world.journal)
-    more = [partial(everybodys_routes, world.store, world.journal)]
+    more = [everybodys_routes(world.store, world.journal)]
     return described_client(create_api(api.memories, AccessRules(admin_token="secret-token"), more=more))
 
 

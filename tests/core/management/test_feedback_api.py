@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ class Saying:
         self.app = create_api(
             api.memories,
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",)),
-            more=[partial(feedback_routes, desk)],
+            more=[feedback_routes(desk)],
         )
         self.client = described_client(self.app)
 

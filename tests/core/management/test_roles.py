@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -158,20 +157,20 @@ class Guarded:
             api.memories,
             AccessRules(admin_token="secret-token", tokens=self.tokens),
             more=[
-                partial(curation_routes, api.life),
-                partial(token_routes, self.tokens, self.clock),
-                partial(engine_routes, an_engine()),
-                partial(work_routes, journal, self.clock),
-                partial(everybodys_routes, api.store, journal),
-                partial(activity_routes, Activity(self.clock)),
-                partial(usage_routes, a_usage(journal, self.clock)),
-                partial(conversation_routes, the_conversations(api, journal, self.clock)),
-                partial(switch_routes, nothing),
-                partial(audit_routes, nothing),
-                partial(reindex_routes, cast(Reindexing, NothingToReindex())),
-                partial(reload_routes, nothing_new),
-                partial(feedback_routes, feedback_desk(api, journal)),
-                partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
+                curation_routes(api.life),
+                token_routes(self.tokens, self.clock),
+                engine_routes(an_engine()),
+                work_routes(journal, self.clock),
+                everybodys_routes(api.store, journal),
+                activity_routes(Activity(self.clock)),
+                usage_routes(a_usage(journal, self.clock)),
+                conversation_routes(the_conversations(api, journal, self.clock)),
+                switch_routes(nothing),
+                audit_routes(nothing),
+                reindex_routes(cast(Reindexing, NothingToReindex())),
+                reload_routes(nothing_new),
+                feedback_routes(feedback_desk(api, journal)),
+                backup_routes(nothing, nothing, nothing, nothing, self.clock),
             ],
             everybody=ErasureOfAll(api.erasing.erasure, api.store, journal, clock=self.clock),
         )

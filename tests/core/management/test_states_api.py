@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 
 import httpx
@@ -40,7 +39,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     await api.store.open()
     states = States(journal, Fence(b"key"), clock=lambda: NOW)
     rules = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
-    app = create_api(api.memories, rules, more=[partial(state_routes, states)], states=states)
+    app = create_api(api.memories, rules, more=[state_routes(states)], states=states)
     async with described_client(app) as made_client:
         yield made_client
     await api.client.aclose()

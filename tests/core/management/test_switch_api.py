@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +39,9 @@ class Switching:
             api.memories,
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",)),
             more=[
-                partial(token_routes, Tokens(journal, clock=lambda: 1e9), lambda: 1e9, switches=self.known),
-                partial(engine_routes, an_engine(), switches=self.known),
-                partial(switch_routes, desk),
+                token_routes(Tokens(journal, clock=lambda: 1e9), lambda: 1e9, switches=self.known),
+                engine_routes(an_engine(), switches=self.known),
+                switch_routes(desk),
             ],
         )
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")

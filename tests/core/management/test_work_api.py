@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 
 import httpx
@@ -34,7 +33,7 @@ async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
 
 @pytest.fixture
 def client(journal: SqlJournal) -> httpx.AsyncClient:
-    routes = partial(work_routes, journal, lambda: NOW)
+    routes = work_routes(journal, lambda: NOW)
     return described_client(create_api(Api(journal).memories, AccessRules(admin_token="secret-token"), more=[routes]))
 
 

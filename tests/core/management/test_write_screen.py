@@ -61,7 +61,7 @@ def screened(api: Api, **rules: Any) -> tuple[httpx.AsyncClient, list[Event]]:
     counted: list[Event] = []
     screening = WriteScreen(partial(screen_text, **rules), announce=counted.append)
     access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
-    app = create_api(api.memories, access, screening=screening, more=[partial(curation_routes, api.life)])
+    app = create_api(api.memories, access, screening=screening, more=[curation_routes(api.life)])
     return described_client(app, base_url="http://localhost"), counted
 
 
