@@ -4,50 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
-
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
-from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts, OpenStreams
+from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
 from semmem.envoy.tls import TlsFiles, server_credentials
-from semmem.exchange import Exchange
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
 from semmem.lifecycle.erasure import Erasure
-from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
-from semmem.management.api import create_api
-from semmem.management.audit_api import audit_routes
 from semmem.management.curation import Curation
-from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
-from semmem.management.engine_api import Engine, engine_routes
-from semmem.management.everybodys_api import everybodys_routes
-from semmem.management.guards import Guards
 from semmem.management.key_sets import keys_at
 from semmem.management.memories import Memories
 from semmem.management.metadata import MetadataLimits
-from semmem.management.purging import Purging
 from semmem.management.server import HttpListener
-from semmem.management.switch_api import switch_routes
-from semmem.management.switches import SwitchDesk
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
-from semmem.management.work_api import work_routes
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
-from semmem.ports.spans import NO_TRACER, Tracer
-from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.ledger.ledger import Ledger
@@ -55,8 +37,6 @@ from semmem.retrieval.showing import Showing
 from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from semmem.wiring.backends import Backends
-from semmem.wiring.compression import states
-from semmem.wiring.erasure import holds
 from semmem.wiring.learning import dedup
 from semmem.wiring.maintenance import consolidator, lifetime_s, quota
 from semmem.wiring.request import recall
@@ -64,27 +44,6 @@ from semmem.wiring.request import recall
 GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
 LISTENER_END_S = 5.0
-
-
-def processor(
-    settings: Settings,
-    exchange: Exchange,
-    announce: Announce,
-    *,
-    work: BodyWork,
-    open_streams: OpenStreams,
-    tracer: Tracer = NO_TRACER,
-) -> ExternalProcessor:
-    return ExternalProcessor(
-        exchange,
-        door_limits(settings),
-        announce=announce,
-        single_filter=settings.capture.mode == "single_filter",
-        message_timeouts=message_timeouts(settings),
-        work=work,
-        open_streams=open_streams,
-        tracer=tracer,
-    )
 
 
 def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServer:
@@ -127,51 +86,6 @@ def grpc_credentials(settings: Settings) -> Any:
         return None
     client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
     return server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
-
-
-def api(
-    settings: Settings,
-    backends: Backends,
-    announce: Announce,
-    *,
-    erasure: Erasure,
-    after: Callable[[str, float], float],
-    purging: Purging,
-    engine: Engine,
-    web_tokens: VerifiedWebTokens | None,
-    everybody: ErasureOfAll,
-    switches: SwitchDesk,
-    guards: Guards,
-    shown: Ledger,
-    tracer: Tracer,
-    more: Sequence[APIRouter] = (),
-) -> FastAPI:
-    """The management API. ``after`` gives a time after a user's last erasure, ``shown`` is what sessions were.
-    ``more``: as create_api takes it."""
-    one_line, tokens = holds(settings, backends), Tokens(backends.journal, clock=time.time)
-    return create_api(
-        memories(settings, backends, announce, erasure=erasure, holds=one_line, after=after, shown=shown),
-        access(settings, tokens, web_tokens),
-        announce=announce,
-        door=door(settings),
-        metadata=metadata_limits(settings),
-        screening=write_screen(settings, announce),
-        more=[
-            curation_routes(curation(settings, backends, announce, holds=one_line)),
-            token_routes(tokens, time.time, switches=switches.known),
-            engine_routes(engine, switches=switches.known),
-            work_routes(backends.journal, time.time),
-            everybodys_routes(backends.store, backends.journal),
-            switch_routes(switches),
-            audit_routes(guards.audit),
-            *more,
-        ],
-        purging=purging,
-        everybody=everybody,
-        guards=guards,
-        tracer=tracer,
-        states=states(backends),
-    )
 
 
 def access(

@@ -7,7 +7,7 @@ began with: no request is served by a mixture of two configurations.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,26 +17,40 @@ from semmem.compression.making import Making
 from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
 from semmem.envoy.service import ExternalProcessor, no_streams
+from semmem.exchange import Exchange
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.activity_api import Activity, activity_routes
+from semmem.management.api import create_api
+from semmem.management.audit_api import audit_routes
 from semmem.management.conversations_api import conversation_routes
+from semmem.management.curation_api import curation_routes
+from semmem.management.engine_api import Engine, engine_routes
+from semmem.management.everybodys_api import everybodys_routes
 from semmem.management.feedback_api import feedback_routes
 from semmem.management.guards import Guards
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import Reload, ReloadState, reload_routes
 from semmem.management.states_api import state_routes
 from semmem.management.studio_site import STUDIO_PATH, create_site
+from semmem.management.switch_api import switch_routes
+from semmem.management.token_api import token_routes
+from semmem.management.tokens import Tokens
 from semmem.management.usage_api import usage_routes
 from semmem.management.web_tokens import VerifiedWebTokens
+from semmem.management.work_api import work_routes
 from semmem.ports.events import Announce
 from semmem.ports.spans import Tracer
+from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.index.hot_memories import Spawn
+from semmem.retrieval.showing import Showing
 from semmem.turns.recorder import TurnRecorder
+from semmem.turns.recovery import Recovery
 from semmem.wiring import backup, doors, request
 from semmem.wiring.backends import Backends
 from semmem.wiring.compression import making, states
 from semmem.wiring.engine import engine
+from semmem.wiring.erasure import holds
 from semmem.wiring.guards import desk, feedback_desk, guards, rate_limits
 from semmem.wiring.learning_side import LearningSide, learning_side
 from semmem.wiring.parts import Parts
@@ -120,79 +134,107 @@ class Workshop:
 
     def _made(self, settings: Settings, backends: Backends, learning: LearningSide) -> Serving:
         parts, work = self._parts, request.body_work(settings, self._threads)
-        turns = request.recorder(
-            settings,
-            self._announce,
-            writer=parts.writer,
-            sessions=parts.sessions,
-            seen=parts.seen,
+        turns = TurnRecorder(
+            parts.sessions,
+            parts.writer,
+            Recovery(parts.seen, request.recovery_rules(settings, parts.began), announce=self._announce),
+            capture=settings.capture.mode,
+            answer_bytes_max=settings.limits.answer_bytes_max,
             unread=parts.unread,
-            began=parts.began,
         )
-        exchange = request.exchange(
-            settings,
-            backends,
-            self._announce,
-            turns=turns,
-            ledger=parts.shown,
-            after=parts.opened.hidden.marks.after,
-            note_uses=parts.uses.note,
+        processor = ExternalProcessor(
+            self._exchange(settings, backends, turns, work),
+            doors.door_limits(settings),
+            announce=self._heard,
+            single_filter=settings.capture.mode == "single_filter",
+            message_timeouts=doors.message_timeouts(settings),
             work=work,
-            spawn=self._spawn,
-            switches=parts.switches,
+            open_streams=self._open_streams,
+            tracer=self._tracer,
+        )
+        api, making_states = self._api(settings, backends), making(settings, backends)
+        return Serving(settings, learning, turns, processor, api, making_states)
+
+    def _exchange(self, settings: Settings, backends: Backends, turns: TurnRecorder, work: BodyWork) -> Exchange:
+        parts, finds = self._parts, request.recall(settings, backends, self._announce, self._spawn)
+        identity, permission = request.identity(settings), request.permission_rules(settings)
+        return Exchange(
+            askers=AskerRules(identity, permission, request.verdict_rules(settings), parts.switches),
+            turns=turns,
+            recall=finds,
+            showing=Showing(parts.shown, finds, self._announce),
+            limits=request.exchange_limits(settings),
+            clock=time.time,
+            work=work,
+            note_uses=parts.uses.note,
+            after=parts.opened.hidden.marks.after,
             meter=parts.usage.meter(settings),
             conversations=parts.conversations.tap(),
             compressor=parts.compression.compressor(settings, backends, self._announce),
             histories=parts.conversations.chains(settings),
         )
-        processor = doors.processor(
-            settings, exchange, self._heard, work=work, open_streams=self._open_streams, tracer=self._tracer
-        )
-        api, making_states = self._api(settings, backends), making(settings, backends)
-        return Serving(settings, learning, turns, processor, api, making_states)
 
     def _api(self, settings: Settings, backends: Backends) -> FastAPI:
-        parts = self._parts
-        reload: Callable[[], Awaitable[Reload]] = self._reloads.reload
-        api = doors.api(
-            settings,
-            backends,
-            self._announce,
-            erasure=parts.erasure,
-            after=parts.opened.hidden.marks.after,
-            purging=parts.purging,
-            everybody=ErasureOfAll(parts.erasure, parts.opened.store_backend, backends.journal, clock=time.time),
-            engine=engine(
+        parts, one_line, journal = self._parts, holds(settings, backends), backends.journal
+        after, tokens = parts.opened.hidden.marks.after, Tokens(journal, clock=time.time)
+        switches, guards = desk(settings, backends, parts.switches, parts.switch_watch), self._guard(settings, backends)
+        made_states = states(backends)
+        api = create_api(
+            doors.memories(
                 settings,
-                parts.opened,
                 backends,
-                self._up,
-                waiting=lambda: len(parts.writer),
-                reindexing=lambda: parts.reindexing.state,
-                reloads=self._reloads.state,
-                began=parts.began,
+                self._announce,
+                erasure=parts.erasure,
+                holds=one_line,
+                after=after,
+                shown=parts.shown,
             ),
-            web_tokens=self._tokens(settings.listeners.api.jwt, settings),
-            guards=self._guard(settings, backends),
-            shown=parts.shown,
-            tracer=self._tracer,
-            switches=desk(settings, backends, parts.switches, parts.switch_watch),
+            doors.access(settings, tokens, self._tokens(settings.listeners.api.jwt, settings)),
+            announce=self._announce,
+            door=doors.door(settings),
+            metadata=doors.metadata_limits(settings),
+            screening=doors.write_screen(settings, self._announce),
             more=[
+                curation_routes(doors.curation(settings, backends, self._announce, holds=one_line)),
+                token_routes(tokens, time.time, switches=parts.switches),
+                engine_routes(self._engine(settings, backends), switches=parts.switches),
+                work_routes(journal, time.time),
+                everybodys_routes(backends.store, journal),
+                switch_routes(switches),
+                audit_routes(guards.audit),
                 backup.routes(settings, parts.opened, self._announce, parts.snapshots),
                 reindex_routes(parts.reindexing),
-                reload_routes(reload),
+                reload_routes(self._reloads.reload),
                 activity_routes(self._activity),
                 usage_routes(parts.usage.shown(settings)),
                 conversation_routes(parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
-                state_routes(states(backends)),
+                state_routes(made_states),
                 feedback_routes(feedback_desk(settings, backends, parts.vote_watch, self._announce)),
             ],
+            purging=parts.purging,
+            everybody=ErasureOfAll(parts.erasure, parts.opened.store_backend, journal, clock=time.time),
+            guards=guards,
+            tracer=self._tracer,
+            states=made_states,
         )
         if settings.listeners.api.studio:
             api.mount(STUDIO_PATH, create_site())
         if self.tools is not None:
             self.tools.add_to(api)
         return api
+
+    def _engine(self, settings: Settings, backends: Backends) -> Engine:
+        parts = self._parts
+        return engine(
+            settings,
+            parts.opened,
+            backends,
+            self._up,
+            waiting=lambda: len(parts.writer),
+            reindexing=lambda: parts.reindexing.state,
+            reloads=self._reloads.state,
+            began=parts.began,
+        )
 
     def _tokens(self, rules: JwtSection, settings: Settings) -> VerifiedWebTokens | None:
         """Those of the same rules are kept, with the keys that they have."""
