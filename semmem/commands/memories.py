@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from semmem.commands.asking import (
-    CONFIG_FILES,
-    TOKEN_ENVIRONMENT,
+    ASKING,
     Api,
     add_connection,
     add_whose,
@@ -18,7 +17,7 @@ from semmem.commands.asking import (
     named_user,
     settings_of,
 )
-from semmem.commands.command import ASKING_EXITS, Command, Parser
+from semmem.commands.command import Command, Parser
 from semmem.commands.failure import Failure
 from semmem.commands.terminal import document, one_line, write
 from semmem.management.segment import segment
@@ -100,9 +99,7 @@ ADD = Command(
         ("semmem add - --user alice < facts.txt", "a memory for each line"),
     ),
     prints="the memory as the API shows it, a line for each that was added",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 
 
@@ -184,9 +181,7 @@ LIST = Command(
         ("semmem list --user alice --all --json | jq -r .content", "the words of all of them"),
     ),
     prints="the page as the API answers it; with --all JSON Lines, a memory each",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 
 
@@ -225,7 +220,5 @@ SHOW = Command(
     arguments=_show_arguments,
     examples=(("semmem show mem_0123456789abcdef --user alice", "one memory with its history"),),
     prints="the history as the API answers it",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )

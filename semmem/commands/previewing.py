@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from semmem.commands.asking import CONFIG_FILES, TOKEN_ENVIRONMENT, add_connection, add_whose
-from semmem.commands.command import ASKING_EXITS, Command, Parser
+from semmem.commands.asking import ASKING, add_connection, add_whose
+from semmem.commands.command import Command, Parser
 from semmem.commands.memories import CONTENT_CHARS_MAX, STRATEGIES, given_only, opened
 from semmem.commands.terminal import document, one_line, write
 
@@ -70,7 +70,5 @@ PREVIEW = Command(
         ('semmem preview "tea" --user alice --strategy keyword --limit 5', "by words alone"),
     ),
     prints="the preview as the API answers it",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
