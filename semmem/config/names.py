@@ -1,6 +1,6 @@
 """What other systems call things: every configuration key, environment variable and header that their users bring.
 
-NAMES is the one table. aliases.py and environment.py make settings of it, names_page.py makes docs/names.md of it, and
+NAMES is the one table. aliases.py and environment.py make settings of it, reference.py makes docs/names.md of it, and
 a test tries every row.
 """
 

@@ -38,7 +38,7 @@ from semmem.management.problems import OF_USER, OF_WRITE, refuses
 from semmem.management.purging import Purging
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import MemoryShown, shown
-from semmem.management.states import States
+from semmem.management.states_api import States
 from semmem.management.write_screen import Admitted, WriteScreen
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Announce, nobody_listens

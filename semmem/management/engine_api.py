@@ -14,7 +14,7 @@ from semmem.management.fields import USER_CHARS_MAX
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.reload_api import ReloadState
 from semmem.management.shown import Time
-from semmem.management.switches import SwitchesShown, words
+from semmem.management.switch_api import SwitchesShown, words
 from semmem.ports.errors import SemmemError
 from semmem.ports.switches import UNSAID
 from semmem.request.switches import Switches

@@ -27,7 +27,7 @@ from semmem.management.fields import (
 from semmem.management.memories import Memories
 from semmem.management.problems import OF_ERASURE, OF_USER, refuses
 from semmem.management.shown import MemoryShown, shown
-from semmem.management.states import States
+from semmem.management.states_api import States
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
 from semmem.retrieval.context import line_tokens
 from semmem.retrieval.decide.decision import RequestVerdict

@@ -33,8 +33,7 @@ from semmem.management.reload_api import Reload, ReloadState, reload_routes
 from semmem.management.states_api import state_routes
 from semmem.management.studio_site import STUDIO_PATH, create_site
 from semmem.management.switch_api import switch_routes
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import usage_routes
 from semmem.management.web_tokens import VerifiedWebTokens
 from semmem.management.work_api import work_routes

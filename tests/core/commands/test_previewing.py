@@ -24,10 +24,8 @@ from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import engine_routes
 from semmem.management.memories import Memories
 from semmem.management.server import HttpListener
-from semmem.management.switch_api import switch_routes
-from semmem.management.switches import SwitchDesk
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.switch_api import SwitchDesk, switch_routes
+from semmem.management.token_api import Tokens, token_routes
 from semmem.memory import MemoryType, Scope
 from semmem.request.switches import Switches
 from semmem.retrieval.decide.decision import Decision

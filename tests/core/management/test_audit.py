@@ -16,14 +16,12 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
 from semmem.management.answers import Heard
 from semmem.management.api import create_api
-from semmem.management.audit import Audit
+from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
 from semmem.management.audit_api import audit_routes
-from semmem.management.audit_file import AuditFile, InOrder, to_stdout
 from semmem.management.guards import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.rate_limits import RateLimits, RateRules
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.token_api import Tokens, token_routes
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring.guards import audit_name
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api

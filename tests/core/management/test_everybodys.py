@@ -12,11 +12,10 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.management import everybodys
+from semmem.management import everybodys_api
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.everybodys import page_of_everybody
-from semmem.management.everybodys_api import everybodys_routes
+from semmem.management.everybodys_api import everybodys_routes, page_of_everybody
 from semmem.memory import Memory, Scope
 from tests.core.management.test_api import ADMIN, Api
 from tests.support.described import described_client
@@ -62,7 +61,7 @@ async def test_where_nobody_has_anything_there_is_one_empty_page(world: World) -
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
 async def test_each_is_there_once_whatever_the_pages(world: World, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(everybodys, "USERS_READ_MAX", 2)
+    monkeypatch.setattr(everybodys_api, "USERS_READ_MAX", 2)
     told = {name: range(number) for number, name in enumerate(NAMES)}
     for name, numbers in told.items():
         await world.tell(name, *numbers)

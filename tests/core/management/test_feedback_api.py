@@ -13,8 +13,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import RecordWatch
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.feedback import FeedbackDesk
-from semmem.management.feedback_api import MEMORIES_MAX, feedback_routes
+from semmem.management.feedback_api import MEMORIES_MAX, FeedbackDesk, feedback_routes
 from semmem.retrieval.feedback import Votes
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
 from tests.support.counted import counting

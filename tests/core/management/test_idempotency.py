@@ -15,8 +15,7 @@ from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.guards import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.token_api import Tokens, token_routes
 from semmem.memory import Memory, Scope
 from semmem.ports.calls import CallAnswer
 from semmem.ports.errors import JournalError

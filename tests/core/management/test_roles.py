@@ -27,13 +27,11 @@ from semmem.management.conversations_api import conversation_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, EngineStatus, engine_routes
 from semmem.management.everybodys_api import everybodys_routes
-from semmem.management.feedback import FeedbackDesk
-from semmem.management.feedback_api import feedback_routes
+from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import Reload, reload_routes
 from semmem.management.switch_api import switch_routes
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import Usage, usage_routes
 from semmem.management.work_api import work_routes
 from semmem.ports.conversations import ConversationLimits

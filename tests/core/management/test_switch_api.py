@@ -14,10 +14,8 @@ from semmem.background import RecordWatch
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.engine_api import engine_routes
-from semmem.management.switch_api import switch_routes
-from semmem.management.switches import SwitchDesk
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.switch_api import SwitchDesk, switch_routes
+from semmem.management.token_api import Tokens, token_routes
 from semmem.request.permission import EVERYTHING, READING
 from semmem.request.switches import Switches
 from tests.core.management.test_api import ADMIN, ALICE, Api
