@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -89,25 +90,18 @@ TOLD_BYTES_MAX = 64 * 1024
 """Of a longer answer no numbers are told."""
 
 
+@dataclass(eq=False)
 class Audit:
     """``write`` appends a line, and raises OSError; ``name`` gives the keyed digest of a user. ``reading``: also calls
     that show memories of somebody whom the caller is not bound to. ``clock`` in seconds since the epoch."""
 
-    def __init__(
-        self,
-        write: Callable[[str], Awaitable[None]],
-        name: Callable[[str], str],
-        *,
-        clock: Callable[[], float],
-        reading: bool = True,
-        announce: Announce = nobody_listens,
-    ) -> None:
-        self._write = write
-        self._clock = clock
-        self._reading = reading
-        self._announce = announce
-        self._outage = Outage(log, "write the audit log")
-        self.name = name
+    write: Callable[[str], Awaitable[None]]
+    name: Callable[[str], str]
+    _: KW_ONLY
+    clock: Callable[[], float]
+    reading: bool = True
+    announce: Announce = nobody_listens
+    _outage: Outage = field(init=False, default_factory=lambda: Outage(log, "write the audit log"))
 
     async def call(self, call: Call, scope: Mapping[str, Any], run: Run, send: Send) -> None:
         """Run it, and write its line if it has one. Raises what ``run`` raises."""
@@ -131,12 +125,12 @@ class Audit:
         path = path_of(call.head)
         if call.head.method not in ("GET", "HEAD", "OPTIONS") and path not in READING:
             return True
-        return self._reading and call.caller.user is None and (bool(call.users) or path in SHOWS_EVERYBODY)
+        return self.reading and call.caller.user is None and (bool(call.users) or path in SHOWS_EVERYBODY)
 
     def _line(self, call: Call, scope: Mapping[str, Any], status: int, code: str, heard: Heard) -> str:
         caller = call.caller
         told: dict[str, Any] = {
-            "time": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
+            "time": datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="milliseconds"),
             "role": str(caller.role),
             "token_id": caller.token_id or None,
             "caller": None if caller.user is None else self.name(caller.user),
@@ -150,13 +144,13 @@ class Audit:
 
     async def _note(self, line: str) -> None:
         try:
-            await self._write(line)
+            await self.write(line)
         except OSError as error:
             self._outage.failed(error.strerror)
-            self._announce(ApiAudited("failed"))
+            self.announce(ApiAudited("failed"))
         else:
             self._outage.worked()
-            self._announce(ApiAudited("written"))
+            self.announce(ApiAudited("written"))
 
 
 def _code(told: Mapping[str, Any]) -> str:

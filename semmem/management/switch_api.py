@@ -2,6 +2,7 @@
 with them, and the routes for it."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Request
@@ -24,40 +25,33 @@ WORDS: dict[bool | None, Word | None] = {True: "on", False: "off", None: None}
 SAID: dict[str | None, bool | None] = {word: said for said, word in WORDS.items()}
 
 
+@dataclass(eq=False)
 class SwitchDesk:
     """``known``: what requests obey; ``refresh`` brings it up to date. ``entries_max``: users and groups together.
 
     Raises JournalError.
     """
 
-    def __init__(
-        self,
-        records: SwitchRecords,
-        known: Switches,
-        refresh: Callable[[], Awaitable[None]],
-        *,
-        entries_max: int,
-        clock: Callable[[], float],
-    ) -> None:
-        self._records = records
-        self._refresh = refresh
-        self._entries_max = entries_max
-        self._clock = clock
-        self.known = known
+    records: SwitchRecords
+    known: Switches
+    refresh: Callable[[], Awaitable[None]]
+    _: KW_ONLY
+    entries_max: int
+    clock: Callable[[], float]
 
     async def of_user(self, user: str) -> Switch:
         """As the journal has it now."""
-        await self._refresh()
+        await self.refresh()
         return self.known.of_user(user)
 
     async def of_group(self, group: str) -> Switch:
         """As the journal has it now."""
-        await self._refresh()
+        await self.refresh()
         return self.known.of_group(group)
 
     async def all_groups(self) -> list[SwitchRow]:
         """As the journal has them now, by name."""
-        await self._refresh()
+        await self.refresh()
         return self.known.groups()
 
     async def set_user(self, user: str, switch: Switch) -> None:
@@ -69,10 +63,10 @@ class SwitchDesk:
         await self._set(group_key(group), group, switch)
 
     async def _set(self, key: str, group: str, switch: Switch) -> None:
-        limit = self._entries_max
-        if not await self._records.set_switch(key, group, switch, now=self._clock(), entries_max=limit):
+        limit = self.entries_max
+        if not await self.records.set_switch(key, group, switch, now=self.clock(), entries_max=limit):
             raise Denied(409, "TOO_MANY_SWITCHES", f"there are {limit} switches (memory.switches.entries_max)")
-        await self._refresh()
+        await self.refresh()
 
 
 class SwitchesShown(TypedDict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol
 
 from fastapi import FastAPI
@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from semmem.compression.making import Making
 from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
-from semmem.envoy.service import ExternalProcessor, no_streams
+from semmem.envoy.service import ExternalProcessor, OpenStreams, no_streams
 from semmem.exchange import Exchange
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.activity_api import Activity, activity_routes
@@ -81,62 +81,51 @@ class Tools(Protocol):
     def add_to(self, api: FastAPI) -> None: ...
 
 
+@dataclass(eq=False)
 class Workshop:
     """Makes what serves, out of parts that stay. ``threads`` work on large bodies, ``up`` says which components
     answered when they were last asked; ``heard`` is told what requests do, and ``activity`` keeps the latest of it."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        announce: Announce,
-        reloads: Reloads,
-        *,
-        threads: BodyWork,
-        spawn: Spawn,
-        up: Mapping[str, Callable[[], bool]],
-        activity: Activity,
-        heard: Announce,
-        tracer: Tracer,
-    ) -> None:
-        self._parts = parts
-        self._announce = announce
-        self._reloads = reloads
-        self._threads = threads
-        self._spawn = spawn
-        self._up = up
-        self._activity = activity
-        self._heard = heard
-        self._tracer = tracer
-        self._open_streams = no_streams()
-        self._web_tokens: tuple[JwtSection, VerifiedWebTokens | None] | None = None
-        self._guards: tuple[RateLimitSection, Guards] | None = None
-        self.tools: Tools | None = None
+    parts: Parts
+    announce: Announce
+    reloads: Reloads
+    _: KW_ONLY
+    threads: BodyWork
+    spawn: Spawn
+    up: Mapping[str, Callable[[], bool]]
+    activity: Activity
+    heard: Announce
+    tracer: Tracer
+    _open_streams: OpenStreams = field(init=False, default_factory=no_streams)
+    _web_tokens: tuple[JwtSection, VerifiedWebTokens | None] | None = field(init=False, default=None)
+    _guards: tuple[RateLimitSection, Guards] | None = field(init=False, default=None)
+    tools: Tools | None = field(init=False, default=None)
 
     def _unshown(self, user: str, conversation_id: str) -> None:
         """A conversation is gone: no block shows it any more, here or elsewhere, and no state of a session here."""
-        self._parts.shown.talk_changed(user, conversation_id)
-        self._parts.compression.maker.forget(user)
-        if (news := self._parts.opened.news) is not None:
+        self.parts.shown.talk_changed(user, conversation_id)
+        self.parts.compression.maker.forget(user)
+        if (news := self.parts.opened.news) is not None:
             news.changes.changed(user)
 
     def first(self, settings: Settings) -> Serving:
         """What serves from the start."""
-        return self._made(settings, self._parts.opened.backends, self._parts.first)
+        return self._made(settings, self.parts.opened.backends, self.parts.first)
 
     def make(self, settings: Settings) -> Serving:
         """Blocking, for any thread; changes nothing of what serves. Raises OSError, ValueError and UnusableWeights."""
-        opened = self._parts.opened
+        opened = self.parts.opened
         models, reranker = opened.clients.of(settings)
-        patient = replace(self._parts.patient, models=models, reranker=reranker)
-        learning = learning_side(settings, patient, opened, self._announce)
+        patient = replace(self.parts.patient, models=models, reranker=reranker)
+        learning = learning_side(settings, patient, opened, self.announce)
         return self._made(settings, replace(opened.backends, models=models, reranker=reranker), learning)
 
     def _made(self, settings: Settings, backends: Backends, learning: LearningSide) -> Serving:
-        parts, work = self._parts, request.body_work(settings, self._threads)
+        parts, work = self.parts, request.body_work(settings, self.threads)
         turns = TurnRecorder(
             parts.sessions,
             parts.writer,
-            Recovery(parts.seen, request.recovery_rules(settings, parts.began), announce=self._announce),
+            Recovery(parts.seen, request.recovery_rules(settings, parts.began), announce=self.announce),
             capture=settings.capture.mode,
             answer_bytes_max=settings.limits.answer_bytes_max,
             unread=parts.unread,
@@ -144,24 +133,24 @@ class Workshop:
         processor = ExternalProcessor(
             self._exchange(settings, backends, turns, work),
             doors.door_limits(settings),
-            announce=self._heard,
+            announce=self.heard,
             single_filter=settings.capture.mode == "single_filter",
             message_timeouts=doors.message_timeouts(settings),
             work=work,
             open_streams=self._open_streams,
-            tracer=self._tracer,
+            tracer=self.tracer,
         )
         api, making_states = self._api(settings, backends), making(settings, backends)
         return Serving(settings, learning, turns, processor, api, making_states)
 
     def _exchange(self, settings: Settings, backends: Backends, turns: TurnRecorder, work: BodyWork) -> Exchange:
-        parts, finds = self._parts, request.recall(settings, backends, self._announce, self._spawn)
+        parts, finds = self.parts, request.recall(settings, backends, self.announce, self.spawn)
         identity, permission = request.identity(settings), request.permission_rules(settings)
         return Exchange(
             askers=AskerRules(identity, permission, request.verdict_rules(settings), parts.switches),
             turns=turns,
             recall=finds,
-            showing=Showing(parts.shown, finds, self._announce),
+            showing=Showing(parts.shown, finds, self.announce),
             limits=request.exchange_limits(settings),
             clock=time.time,
             work=work,
@@ -169,12 +158,12 @@ class Workshop:
             after=parts.opened.hidden.marks.after,
             meter=parts.usage.meter(settings),
             conversations=parts.conversations.tap(),
-            compressor=parts.compression.compressor(settings, backends, self._announce),
+            compressor=parts.compression.compressor(settings, backends, self.announce),
             histories=parts.conversations.chains(settings),
         )
 
     def _api(self, settings: Settings, backends: Backends) -> FastAPI:
-        parts, one_line, journal = self._parts, holds(settings, backends), backends.journal
+        parts, one_line, journal = self.parts, holds(settings, backends), backends.journal
         after, tokens = parts.opened.hidden.marks.after, Tokens(journal, clock=time.time)
         switches, guards = desk(settings, backends, parts.switches, parts.switch_watch), self._guard(settings, backends)
         made_states = states(backends)
@@ -182,38 +171,38 @@ class Workshop:
             doors.memories(
                 settings,
                 backends,
-                self._announce,
+                self.announce,
                 erasure=parts.erasure,
                 holds=one_line,
                 after=after,
                 shown=parts.shown,
             ),
             doors.access(settings, tokens, self._tokens(settings.listeners.api.jwt, settings)),
-            announce=self._announce,
+            announce=self.announce,
             door=doors.door(settings),
             metadata=doors.metadata_limits(settings),
-            screening=doors.write_screen(settings, self._announce),
+            screening=doors.write_screen(settings, self.announce),
             more=[
-                curation_routes(doors.curation(settings, backends, self._announce, holds=one_line)),
+                curation_routes(doors.curation(settings, backends, self.announce, holds=one_line)),
                 token_routes(tokens, time.time, switches=parts.switches),
                 engine_routes(self._engine(settings, backends), switches=parts.switches),
                 work_routes(journal, time.time),
                 everybodys_routes(backends.store, journal),
                 switch_routes(switches),
                 audit_routes(guards.audit),
-                backup.routes(settings, parts.opened, self._announce, parts.snapshots),
+                backup.routes(settings, parts.opened, self.announce, parts.snapshots),
                 reindex_routes(parts.reindexing),
-                reload_routes(self._reloads.reload),
-                activity_routes(self._activity),
+                reload_routes(self.reloads.reload),
+                activity_routes(self.activity),
                 usage_routes(parts.usage.shown(settings)),
                 conversation_routes(parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
                 state_routes(made_states),
-                feedback_routes(feedback_desk(settings, backends, parts.vote_watch, self._announce)),
+                feedback_routes(feedback_desk(settings, backends, parts.vote_watch, self.announce)),
             ],
             purging=parts.purging,
             everybody=ErasureOfAll(parts.erasure, parts.opened.store_backend, journal, clock=time.time),
             guards=guards,
-            tracer=self._tracer,
+            tracer=self.tracer,
             states=made_states,
         )
         if settings.listeners.api.studio:
@@ -223,15 +212,15 @@ class Workshop:
         return api
 
     def _engine(self, settings: Settings, backends: Backends) -> Engine:
-        parts = self._parts
+        parts = self.parts
         return engine(
             settings,
             parts.opened,
             backends,
-            self._up,
+            self.up,
             waiting=lambda: len(parts.writer),
             reindexing=lambda: parts.reindexing.state,
-            reloads=self._reloads.state,
+            reloads=self.reloads.state,
             began=parts.began,
         )
 
@@ -245,7 +234,7 @@ class Workshop:
         """The same all the time, with what they know of calls; where the rates changed, with other limits."""
         rates = settings.listeners.api.rate_limit
         if self._guards is None:
-            self._guards = rates, guards(settings, backends, self._announce)
+            self._guards = rates, guards(settings, backends, self.announce)
         elif self._guards[0] != rates:
-            self._guards = rates, replace(self._guards[1], limits=rate_limits(settings, self._announce))
+            self._guards = rates, replace(self._guards[1], limits=rate_limits(settings, self.announce))
         return self._guards[1]
