@@ -130,7 +130,7 @@ def _restore_arguments(parser: Parser) -> None:
 
 
 def _adopt(given: argparse.Namespace) -> Told:
-    from semmem.wiring.adopt import adopt  # imports every backend
+    from semmem.wiring.recover import adopt  # imports every backend
 
     return adopt(settings_of(given), given.left, say)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+import re
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.config.learning_section import ExtractionSection, WriteScreenSection
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.qdrant_section import QdrantSection
-from semmem.config.redis_section import RedisSection
 from semmem.config.values import (
     NEWS,
     STORE,
@@ -26,7 +26,42 @@ from semmem.config.values import (
     Section,
     VariableName,
     key,
+    refusal,
 )
+
+_URL = re.compile(r"rediss?://[^\s@?#]+|rediss?://[^\s@?#:/]*@[^\s@?#]+|unix:///[^\s@?#]+")
+_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@|[?&]password=")
+
+
+def _redis_url(text: str) -> str:
+    if _PASSWORD.search(text):
+        raise refusal(
+            "holds a password",
+            "leave it out, and put it into memory.hot_cache.redis.password or memory.hot_cache.redis.password_env",
+        )
+    if text and not _URL.fullmatch(text):
+        raise refusal(
+            "is no redis://, rediss:// or unix:/// URL", 'write for example redis://valkey:6379, or "" to do without'
+        )
+    return text
+
+
+RedisUrl = Annotated[str, Field(max_length=1024), AfterValidator(_redis_url)]
+
+
+class RedisSection(Section):
+    """``memory.hot_cache.redis``: a Redis or Valkey server by which replicas tell each other whose memories changed."""
+
+    restart = NEWS
+
+    url: RedisUrl = key(
+        "", "redis://host:port, rediss:// for TLS, or unix:///path; empty: PostgreSQL at journal.url tells"
+    )
+    password: Secret = key(SecretStr(""), "of the server, or of the user in url")
+    password_env: VariableName = key("", "environment variable that holds password")
+    ca_file: Line = key("", "PEM file of the authorities to believe (rediss://); empty: system's")
+    channel: NonEmptyLine = key("semmem", "what is published on; the same on all replicas")
+    timeout_s: Seconds = key(1.0, "limit of connecting, and of each answer")
 
 
 class HotCacheSection(Section):

@@ -14,7 +14,7 @@ from semmem.management.asked import Owner, Reader, may
 from semmem.management.changing import Changes
 from semmem.management.description import Described
 from semmem.management.door import CALLER, Door, DoorRules
-from semmem.management.erasing_api import add_erasing_routes
+from semmem.management.erasing_api import Purging, add_erasing_routes
 from semmem.management.errors import describe_errors
 from semmem.management.fields import (
     TOPIC_CHARS_MAX,
@@ -35,7 +35,6 @@ from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Stats, Wanted
 from semmem.management.memories import KeyInUse, Memories
 from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
 from semmem.management.problems import OF_USER, OF_WRITE, refuses
-from semmem.management.purging import Purging
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import MemoryShown, shown
 from semmem.management.states_api import States

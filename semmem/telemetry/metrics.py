@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from collections.abc import Callable, Mapping
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 1.0, 2.5)
 SLOW = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -228,3 +230,29 @@ class Metrics:
 
     def _times(self, name: str, about: str, *labels: str, buckets: tuple[float, ...] = FAST) -> Histogram:
         return Histogram(name, about, labels, buckets=buckets, registry=self.registry)
+
+
+class MetricsPage:
+    """``gauges``: each metric's value now. ``totals``: what each counter has come to since this process began."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        gauges: Mapping[Gauge, Callable[[], float]] | None = None,
+        totals: Mapping[Counter, Callable[[], int]] | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._gauges = gauges or {}
+        self._totals = totals or {}
+        self._counted = dict.fromkeys(self._totals, 0)
+
+    def __call__(self) -> tuple[bytes, str]:
+        """The page, and its media type."""
+        for gauge, value in self._gauges.items():
+            gauge.set(value())
+        for counter, total in self._totals.items():
+            now = total()
+            counter.inc(now - self._counted[counter])
+            self._counted[counter] = now
+        return generate_latest(self._metrics.registry), CONTENT_TYPE_LATEST

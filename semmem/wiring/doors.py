@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from semmem import __version__
+from semmem.backup.everybody import Everybody
+from semmem.config import effective
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
@@ -23,11 +27,12 @@ from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.curation import Curation
 from semmem.management.door import DoorRules
-from semmem.management.key_sets import keys_at
+from semmem.management.engine_api import Engine, EngineStatus
 from semmem.management.memories import Memories
 from semmem.management.metadata import MetadataLimits
+from semmem.management.reload_api import ReloadState
 from semmem.management.server import HttpListener
-from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
+from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
 from semmem.retrieval.context import FENCE_MARKERS
@@ -36,7 +41,7 @@ from semmem.retrieval.ledger.ledger import Ledger
 from semmem.retrieval.showing import Showing
 from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
-from semmem.wiring.backends import Backends
+from semmem.wiring.backends import Backends, Opened
 from semmem.wiring.learning import dedup
 from semmem.wiring.maintenance import consolidator, lifetime_s, quota
 from semmem.wiring.request import recall
@@ -224,3 +229,62 @@ async def serve(
 
     stack.push_async_callback(stop)
     return bound
+
+
+PROBE = "Does the embedder answer?"
+
+
+def engine(
+    settings: Settings,
+    opened: Opened,
+    backends: Backends,
+    up: Mapping[str, Callable[[], bool]],
+    *,
+    waiting: Callable[[], int],
+    reindexing: Callable[[], str],
+    reloads: Callable[[], ReloadState],
+    began: float,
+) -> Engine:
+    """``up``: which components answered when they were last asked; ``waiting``: halves of turns not yet written;
+    ``reindexing``: the word for how far that is; ``reloads``: what became of those of the configuration; ``began``:
+    when the process did."""
+
+    def status() -> EngineStatus:
+        memory, embedding = settings.memory, settings.memory.embedding
+        store = backends.store
+        return {
+            "version": __version__,
+            "started_at": datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "components": {name: is_up() for name, is_up in up.items()},
+            "store": {
+                "backend": memory.backend,
+                "hot_users": store.users,
+                "hot_memories": store.memories,
+                "reindex": reindexing(),
+            },
+            "embedding": {
+                "source": embedding.source,
+                "signature": backends.embedder.signature,
+                "dimension": embedding.dimension,
+            },
+            "journal": {"kind": "postgresql" if settings.journal.url else "sqlite", "waiting": waiting()},
+            "models": sorted(backends.models),
+            "rerank": backends.reranker is not None,
+            "deployment": {"replicas": settings.deployment.replicas},
+            "configuration": reloads(),
+        }
+
+    async def embed() -> None:
+        await backends.embedder.embed(PROBE)
+
+    async def journal() -> None:
+        await backends.journal.token("")
+        await backends.journal.check_room()
+
+    return Engine(
+        status,
+        {"store": opened.store_backend.health, "embedder": embed, "journal": journal},
+        lambda: {**effective(settings), "reload": reloads()},
+        Everybody(opened.store_backend, backends.journal).users,
+        backends.journal.users_after,
+    )

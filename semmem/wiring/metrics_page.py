@@ -8,8 +8,7 @@ from functools import partial
 from semmem.ports.reindexing import ReindexState
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.kept import Preloaded
-from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.page import MetricsPage
+from semmem.telemetry.metrics import Metrics, MetricsPage
 from semmem.wiring.parts import Parts
 
 

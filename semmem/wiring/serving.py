@@ -48,7 +48,7 @@ from semmem.turns.recovery import Recovery
 from semmem.wiring import backup, doors, request
 from semmem.wiring.backends import Backends
 from semmem.wiring.compression import making, states
-from semmem.wiring.engine import engine
+from semmem.wiring.doors import engine
 from semmem.wiring.erasure import holds
 from semmem.wiring.guards import desk, feedback_desk, guards, rate_limits
 from semmem.wiring.learning_side import LearningSide, learning_side

@@ -16,7 +16,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import RecordWatch, Tasks
 from semmem.cli import main
-from semmem.commands.previewing import table
+from semmem.commands.memories import table
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
