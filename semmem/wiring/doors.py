@@ -22,13 +22,11 @@ from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
-from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.curation import Curation
 from semmem.management.door import DoorRules
 from semmem.management.engine_api import Engine, EngineStatus
-from semmem.management.memories import Memories
 from semmem.management.metadata import MetadataLimits
 from semmem.management.reload_api import ReloadState
 from semmem.management.server import HttpListener
@@ -37,14 +35,11 @@ from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
-from semmem.retrieval.ledger.ledger import Ledger
-from semmem.retrieval.showing import Showing
 from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from semmem.wiring.backends import Backends, Opened
 from semmem.wiring.learning import dedup
-from semmem.wiring.maintenance import consolidator, lifetime_s, quota
-from semmem.wiring.request import recall
+from semmem.wiring.maintenance import consolidator
 
 GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
@@ -142,34 +137,6 @@ def write_screen(settings: Settings, announce: Announce) -> WriteScreen:
         own_markers=FENCE_MARKERS,
     )
     return WriteScreen(screening, announce=announce)
-
-
-def memories(
-    settings: Settings,
-    backends: Backends,
-    announce: Announce,
-    *,
-    erasure: Erasure,
-    holds: Holds,
-    after: Callable[[str, float], float],
-    shown: Ledger,
-) -> Memories:
-    """What the API does with memories."""
-    finds = recall(settings, backends)
-    return Memories(
-        backends.store,
-        backends.embedder,
-        backends.journal,
-        quota(settings, backends, announce),
-        finds,
-        clock=time.time,
-        erasure=erasure,
-        holds=holds,
-        after=after,
-        create_wait_s=settings.memory.create_wait_s,
-        ttl_s=lifetime_s(settings),
-        showing=Showing(shown, finds),
-    )
 
 
 def curation(settings: Settings, backends: Backends, announce: Announce, *, holds: Holds) -> Curation:

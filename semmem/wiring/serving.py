@@ -19,6 +19,7 @@ from semmem.config.settings import Settings
 from semmem.envoy.service import ExternalProcessor, OpenStreams, no_streams
 from semmem.exchange import Exchange
 from semmem.lifecycle.everybody import ErasureOfAll
+from semmem.lifecycle.holds import Holds
 from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.api import create_api
 from semmem.management.audit_api import audit_routes
@@ -28,6 +29,7 @@ from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.everybodys_api import everybodys_routes
 from semmem.management.feedback_api import feedback_routes
 from semmem.management.guards import Guards
+from semmem.management.memories import Memories
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import Reload, ReloadState, reload_routes
 from semmem.management.states_api import state_routes
@@ -52,6 +54,7 @@ from semmem.wiring.doors import engine
 from semmem.wiring.erasure import holds
 from semmem.wiring.guards import desk, feedback_desk, guards, rate_limits
 from semmem.wiring.learning_side import LearningSide, learning_side
+from semmem.wiring.maintenance import lifetime_s, quota
 from semmem.wiring.parts import Parts
 
 
@@ -164,19 +167,11 @@ class Workshop:
 
     def _api(self, settings: Settings, backends: Backends) -> FastAPI:
         parts, one_line, journal = self.parts, holds(settings, backends), backends.journal
-        after, tokens = parts.opened.hidden.marks.after, Tokens(journal, clock=time.time)
+        tokens = Tokens(journal, clock=time.time)
         switches, guards = desk(settings, backends, parts.switches, parts.switch_watch), self._guard(settings, backends)
         made_states = states(backends)
         api = create_api(
-            doors.memories(
-                settings,
-                backends,
-                self.announce,
-                erasure=parts.erasure,
-                holds=one_line,
-                after=after,
-                shown=parts.shown,
-            ),
+            self._memories(settings, backends, one_line),
             doors.access(settings, tokens, self._tokens(settings.listeners.api.jwt, settings)),
             announce=self.announce,
             door=doors.door(settings),
@@ -210,6 +205,23 @@ class Workshop:
         if self.tools is not None:
             self.tools.add_to(api)
         return api
+
+    def _memories(self, settings: Settings, backends: Backends, one_line: Holds) -> Memories:
+        finds = request.recall(settings, backends)
+        return Memories(
+            backends.store,
+            backends.embedder,
+            backends.journal,
+            quota(settings, backends, self.announce),
+            finds,
+            clock=time.time,
+            erasure=self.parts.erasure,
+            holds=one_line,
+            after=self.parts.opened.hidden.marks.after,
+            create_wait_s=settings.memory.create_wait_s,
+            ttl_s=lifetime_s(settings),
+            showing=Showing(self.parts.shown, finds),
+        )
 
     def _engine(self, settings: Settings, backends: Backends) -> Engine:
         parts = self.parts
