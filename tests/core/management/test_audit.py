@@ -26,7 +26,6 @@ from semmem.telemetry.metrics import Metrics
 from semmem.wiring.guards import audit_name
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
 from tests.support.counted import counting
-from tests.support.empty_journal import empty_journal
 
 KEY = b"k" * 32
 NAMES = {user: audit_name(KEY, user) for user in ("alice", "bob")}
@@ -72,14 +71,6 @@ class Audited:
 
     async def call(self, method: str, path: str, headers: dict[str, str] = ALICE, **asked: Any) -> httpx.Response:
         return await self.client.request(method, path, headers=headers, **asked)
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await made.open()
-    yield made
-    await made.close()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -40,12 +40,9 @@ from semmem.ports.tokens import TokenRow
 from semmem.ports.usage import user_name
 from semmem.reindex.reindexing import Reindexing
 from semmem.usage.report import UsageReport
-from tests.core.management.test_api import ADMIN, Api, api
+from tests.core.management.test_api import ADMIN, Api
 from tests.support.described import described_client
-from tests.support.empty_journal import empty_journal
 from tests.support.usage import PRICES
-
-__all__ = ["api"]  # a fixture
 
 NEEDS = {
     ("GET", "/v1/memory"): Act.READ,
@@ -240,19 +237,6 @@ def an_engine() -> Engine:
         }
 
     return Engine(status, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users, users_after)
-
-
-@pytest.fixture
-async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
-    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await journal.open()
-    api = Api(journal)
-    await api.store.open()
-    guarded = Guarded(api, journal)
-    yield guarded
-    await guarded.client.aclose()
-    await api.client.aclose()
-    await journal.close()
 
 
 def test_every_route_has_its_act_here(guarded: Guarded) -> None:

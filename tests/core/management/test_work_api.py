@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import httpx
 import pytest
 
@@ -16,19 +13,10 @@ from semmem.memory import Scope
 from semmem.ports.learning import BatchRules
 from tests.core.management.test_api import ADMIN, Api
 from tests.support.described import described_client
-from tests.support.empty_journal import empty_journal
 from tests.support.journal_samples import answered, turn
 
 RULES = BatchRules(size=1, answer_wait_s=20.0, idle_s=50.0, lease_s=10.0)
 NOW = 1_800_000_000.0
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await made.open()
-    yield made
-    await made.close()
 
 
 @pytest.fixture
