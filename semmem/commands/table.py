@@ -20,8 +20,7 @@ from semmem.commands import (
 from semmem.commands.command import Command, Parser
 from semmem.commands.completion import completion_command
 from semmem.commands.helping import help_command
-from semmem.commands.manual import text
-from semmem.commands.page import page_of
+from semmem.commands.manual import page_of, text
 from semmem.config import Settings
 
 

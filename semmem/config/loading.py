@@ -12,8 +12,8 @@ from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from semmem.config import schema
-from semmem.config.aliases import adopt
 from semmem.config.environment import Overridden, override
+from semmem.config.names import adopt
 from semmem.config.problems import NOTHING, REDACTED, ConfigError, Finding, Loc, Problem, found, put, shown
 from semmem.config.rules import RULES
 from semmem.config.settings import Settings

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from semmem.config.api_rules import api_is_guarded, trusted_callers_are_local, web_tokens_are_for_us
 from semmem.config.model_rules import (
     dimensions_agree,
     endpoints_are_complete,
@@ -20,6 +19,7 @@ from semmem.config.model_rules import (
 )
 from semmem.config.problems import Conflicts
 from semmem.config.server_rules import (
+    api_is_guarded,
     grpc_tls_is_consistent,
     password_needs_a_server,
     qdrant_bits_are_rescored,
@@ -27,6 +27,8 @@ from semmem.config.server_rules import (
     redis_options_need_a_server,
     tls_of_stores_is_consistent,
     token_needs_a_server,
+    trusted_callers_are_local,
+    web_tokens_are_for_us,
 )
 from semmem.config.settings import Settings
 from semmem.config.values import SECRET_CHARS_MIN

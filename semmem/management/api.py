@@ -21,6 +21,8 @@ from semmem.management.fields import (
     Body,
     Kind,
     MemoryId,
+    MetadataLimits,
+    MetadataRefused,
     Moment,
     NewUser,
     Number,
@@ -28,12 +30,12 @@ from semmem.management.fields import (
     SessionId,
     Switch,
     Types,
+    metadata_problem,
     missing,
 )
 from semmem.management.guards import Guards
 from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Stats, Wanted
 from semmem.management.memories import KeyInUse, Memories
-from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
 from semmem.management.problems import OF_USER, OF_WRITE, refuses
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import MemoryShown, shown

@@ -13,8 +13,8 @@ from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.reflected import bases
 from semmem.lifecycle.writes import Writes
 from semmem.management.changing import Changes, callers, changed
+from semmem.management.fields import MetadataLimits, MetadataRefused, metadata_problem
 from semmem.management.listing import ROWS_MAX, Page, Stats, Wanted, cut, stats
-from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
 from semmem.memory import Controls, Conversation, Memory, MemoryStatus, MemoryType, Message, Role, Scope, Source
 from semmem.ports.embedder import Embedder
 from semmem.ports.history import Uses

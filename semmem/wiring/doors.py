@@ -27,7 +27,7 @@ from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.curation import Curation
 from semmem.management.door import DoorRules
 from semmem.management.engine_api import Engine, EngineStatus
-from semmem.management.metadata import MetadataLimits
+from semmem.management.fields import MetadataLimits
 from semmem.management.reload_api import ReloadState
 from semmem.management.server import HttpListener
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at

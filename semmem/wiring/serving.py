@@ -31,7 +31,7 @@ from semmem.management.feedback_api import feedback_routes
 from semmem.management.guards import Guards
 from semmem.management.memories import Memories
 from semmem.management.reindex_api import reindex_routes
-from semmem.management.reload_api import Reload, ReloadState, reload_routes
+from semmem.management.reload_api import reload_routes
 from semmem.management.states_api import state_routes
 from semmem.management.studio_site import STUDIO_PATH, create_site
 from semmem.management.switch_api import switch_routes
@@ -56,6 +56,7 @@ from semmem.wiring.guards import desk, feedback_desk, guards, rate_limits
 from semmem.wiring.learning_side import LearningSide, learning_side
 from semmem.wiring.maintenance import lifetime_s, quota
 from semmem.wiring.parts import Parts
+from semmem.wiring.reload import Reloading
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +69,6 @@ class Serving:
     processor: ExternalProcessor
     api: FastAPI
     making: Making
-
-
-class Reloads(Protocol):
-    """Reading the configuration again, and what became of it."""
-
-    async def reload(self) -> Reload: ...
-
-    def state(self) -> ReloadState: ...
 
 
 class Tools(Protocol):
@@ -91,7 +84,7 @@ class Workshop:
 
     parts: Parts
     announce: Announce
-    reloads: Reloads
+    reloads: Reloading[Serving]
     _: KW_ONLY
     threads: BodyWork
     spawn: Spawn

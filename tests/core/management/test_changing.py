@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
+from semmem.management.fields import MetadataLimits
 from semmem.management.listing import PROJECTS_MAX, BadCursor, Wanted, cut, stats
-from semmem.management.metadata import MetadataLimits
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.history import Uses
 from tests.core.management.test_api import ADMIN, ALICE, Api

@@ -17,7 +17,7 @@ from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
-from semmem.management.metadata import MetadataLimits, metadata_problem
+from semmem.management.fields import MetadataLimits, metadata_problem
 from semmem.management.write_screen import WriteScreen
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import StoreTimeout, StoreUnavailable
