@@ -52,7 +52,7 @@ from semmem.wiring import request
 from semmem.wiring.backends import Backends
 from semmem.wiring.embedding import chosen
 from semmem.wiring.learning import learning
-from semmem.wiring.models import models as configured_models
+from semmem.wiring.models import ModelClients
 
 NOW = 1_800_000_000.0
 """When everything is asked and learnt, so that two runs give the same figures."""
@@ -196,7 +196,7 @@ async def semmem(
     embedder = PrefetchedEmbedder(model or own_embedder(settings), cache=cache)
     store, journal = Shelves(InProcessStore(), InProcessStore()), SqlJournal(folder / "journal.db")
     tasks = Tasks()
-    models = configured_models(settings, Metrics())
+    models, _ = ModelClients(Metrics()).of(settings)
     memories = backend_parts.hot_memories(settings, store, tasks.spawn, asyncio.to_thread)
     backends = Backends(memories, embedder, journal, models)
     for part in (embedder, store, journal):

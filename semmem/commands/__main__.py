@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from semmem.commands.manual import markdown
-from semmem.commands.page import page_of
+from semmem.commands.manual import markdown, page_of
 from semmem.commands.table import root_parser
 
 sys.stdout.write(markdown([page_of(parser) for parser in root_parser().everything]))

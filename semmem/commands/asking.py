@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from semmem.commands.command import Parser
+from semmem.commands.command import ASKING_EXITS, Parser
 from semmem.commands.failure import (
     MISUSED,
     NO_ANSWER,
@@ -44,6 +44,9 @@ TOKEN_ENVIRONMENT = (
     ("SEMMEM_LISTENERS__API__ADMIN_TOKEN", "the administrator's token, where the configuration does not have it"),
 )
 CONFIG_FILES = (("config.yaml", "named by --config: where the API listens, and the administrator's token"),)
+
+ASKING: dict[str, Any] = {"exits": ASKING_EXITS, "files": CONFIG_FILES, "environment": TOKEN_ENVIRONMENT}
+"""What the row of a command has that asks a running semmem."""
 
 
 def add_connection(parser: Parser) -> None:

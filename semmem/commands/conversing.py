@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from semmem.commands.asking import CONFIG_FILES, TOKEN_ENVIRONMENT, add_connection, add_whose, refusal
-from semmem.commands.command import ASKING_EXITS, Command, Parser
+from semmem.commands.asking import ASKING, add_connection, add_whose, refusal
+from semmem.commands.command import Command, Parser
 from semmem.commands.memories import given_only, opened
 from semmem.commands.terminal import document, one_line, write
 from semmem.management.segment import segment
@@ -70,9 +70,7 @@ LIST = Command(
         ('semmem conversations list --user alice --text "the move"', "where both words were said"),
     ),
     prints="the page as the API answers it",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 
 
@@ -112,9 +110,7 @@ SHOW = Command(
     arguments=_one_arguments,
     examples=(("semmem conversations show conv_0123456789abcdef --user alice", "all of it"),),
     prints="the conversation and all of its messages",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 
 
@@ -139,9 +135,7 @@ EXPORT = Command(
     arguments=_one_arguments,
     examples=(("semmem conversations export conv_0123456789abcdef --user alice > move.md", "to be read"),),
     prints="the conversation with its messages, as the API exports it",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 
 
@@ -163,9 +157,7 @@ DELETE = Command(
     arguments=_one_arguments,
     examples=(("semmem conversations delete conv_0123456789abcdef --user alice", "it does not come back"),),
     prints="how many messages went",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 
 CONVERSATIONS = Command(

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from semmem.commands.asking import (
-    CONFIG_FILES,
+    ASKING,
     LONG_TIMEOUT_S,
-    TOKEN_ENVIRONMENT,
     Api,
     add_connection,
     connected,
     settings_of,
 )
-from semmem.commands.command import ASKING_EXITS, LOCAL_EXITS, Command, Parser, Run
+from semmem.commands.command import LOCAL_EXITS, Command, Parser, Run
 from semmem.commands.failure import NOT_DONE, Failure
 from semmem.commands.terminal import document, members, say, write
 
@@ -131,7 +130,7 @@ def _restore_arguments(parser: Parser) -> None:
 
 
 def _adopt(given: argparse.Namespace) -> Told:
-    from semmem.wiring.adopt import adopt  # imports every backend
+    from semmem.wiring.recover import adopt  # imports every backend
 
     return adopt(settings_of(given), given.left, say)
 
@@ -173,9 +172,7 @@ BACKUP = Command(
     arguments=_backup_arguments,
     examples=(("semmem backup /backups/monday --config config.yaml", "a folder to start again from"),),
     prints="what was copied, with counts",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 RESTORE = Command(
     name="restore",
@@ -207,9 +204,7 @@ EXPORT = Command(
         ("semmem export - --user alice | gzip > alice.jsonl.gz", "what is known of alice"),
     ),
     prints="what was written, with counts (to standard output the lines alone)",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 IMPORT = Command(
     name="import",
@@ -226,9 +221,7 @@ IMPORT = Command(
         ("semmem export - --config old.yaml | semmem import - --config new.yaml", "from one into another"),
     ),
     prints="what was imported, with counts and the lines that conflict",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 ERASURES = Command(
     name="erasures",
@@ -238,9 +231,7 @@ ERASURES = Command(
     arguments=_erasures_arguments,
     examples=(("semmem erasures /backups/erasures.json --config config.yaml", "for semmem restore --erasures"),),
     prints="how many were written",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 JOURNAL = Command(
     name="journal",

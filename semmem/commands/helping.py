@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from semmem.commands.command import Command, Parser
 from semmem.commands.failure import misused
-from semmem.commands.manual import roff, text
-from semmem.commands.page import page_of
+from semmem.commands.manual import page_of, roff, text
 from semmem.commands.terminal import document, write
 
 Root = Callable[[], Parser]

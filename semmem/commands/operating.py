@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from semmem.commands.asking import CONFIG_FILES, TOKEN_ENVIRONMENT, Api, add_connection, connected, settings_of
-from semmem.commands.command import ASKING_EXITS, Command, Parser, Run
+from semmem.commands.asking import ASKING, Api, add_connection, connected, settings_of
+from semmem.commands.command import Command, Parser, Run
 from semmem.commands.failure import NOT_DONE
 from semmem.commands.memories import given_only
 from semmem.commands.terminal import document, one_line, write
@@ -58,9 +58,7 @@ USERS = Command(
     arguments=_users_arguments,
     examples=(("semmem users --limit 10 --after bob", "the ten that follow bob"),),
     prints="the page as the API answers it",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 
 
@@ -84,9 +82,7 @@ STATUS = Command(
     arguments=add_connection,
     examples=(("semmem status --config config.yaml", "does everything work?"),),
     prints="the round trips as the API answers them",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )
 
 
@@ -138,9 +134,7 @@ def _token_command(
         arguments=arguments,
         examples=((example, does),),
         prints=prints,
-        exits=ASKING_EXITS,
-        files=CONFIG_FILES,
-        environment=TOKEN_ENVIRONMENT,
+        **ASKING,
     )
 
 

@@ -9,17 +9,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from semmem.commands.asking import (
-    CONFIG_FILES,
+    ASKING,
     NO_SERVER,
     NO_TOKEN,
     TIMEOUT_S,
-    TOKEN_ENVIRONMENT,
     Api,
     add_connection,
     connected,
     settings_of,
 )
-from semmem.commands.command import ASKING_EXITS, Command, Parser
+from semmem.commands.command import Command, Parser
 from semmem.commands.failure import Failure, misused
 from semmem.commands.terminal import Progress, bar, document, members, say, write
 
@@ -56,7 +55,7 @@ def _reindex(given: argparse.Namespace) -> int:
 def _done(given: argparse.Namespace, show: Callable[[Told], None]) -> dict[str, Any]:
     """By the semmem that runs, or here when none does."""
     from semmem.ports.errors import SemmemError
-    from semmem.wiring.reindex_offline import run  # imports every backend
+    from semmem.wiring.reindex import run  # imports every backend
 
     settings = settings_of(given)
     asked: dict[str, Any] = {"force": given.force, "limit": given.limit, "drop": given.drop_old}
@@ -120,7 +119,5 @@ REINDEX = Command(
         ("semmem reindex --rollback --config config.yaml", "back to the former model, with its configuration"),
     ),
     prints="JSON Lines: how far it is, the last line how it ended",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from semmem.commands.asking import CONFIG_FILES, TOKEN_ENVIRONMENT, Api, add_connection, connected, settings_of
-from semmem.commands.command import ASKING_EXITS, Command, Parser
+from semmem.commands.asking import ASKING, Api, add_connection, connected, settings_of
+from semmem.commands.command import Command, Parser
 from semmem.commands.failure import misused
 from semmem.commands.terminal import document, one_line, write
 from semmem.management.segment import segment
@@ -79,7 +79,5 @@ SWITCHES = Command(
         ("semmem switches", "every group with a switch, and how many users have one"),
     ),
     prints="the switches as the API answers them",
-    exits=ASKING_EXITS,
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    **ASKING,
 )

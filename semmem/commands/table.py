@@ -12,7 +12,6 @@ from semmem.commands import (
     memories,
     models,
     operating,
-    previewing,
     reindexing,
     serving,
     showing,
@@ -21,8 +20,7 @@ from semmem.commands import (
 from semmem.commands.command import Command, Parser
 from semmem.commands.completion import completion_command
 from semmem.commands.helping import help_command
-from semmem.commands.manual import text
-from semmem.commands.page import page_of
+from semmem.commands.manual import page_of, text
 from semmem.config import Settings
 
 
@@ -54,7 +52,7 @@ COMMANDS = (
     serving.SERVE,
     serving.CHECK,
     showing.DEMO,
-    previewing.PREVIEW,
+    memories.PREVIEW,
     memories.LIST,
     memories.SHOW,
     memories.ADD,

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from semmem.config import schema
-from semmem.config.aliases import ALIASES, value_at
-from semmem.config.names import Name, keys
+from semmem.config.names import ALIASES, Name, keys, value_at
 from semmem.config.names import variables as names_of_others
 from semmem.config.problems import Loc, Problem, dotted
 from semmem.config.yaml_source import Unreadable, parse

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+from typing import ClassVar
+
+from pydantic import SecretStr
 
 from semmem.config.values import (
     Address,
@@ -18,7 +20,10 @@ from semmem.config.values import (
     UnixSocket,
     VariableName,
     host_and_port,
+    key,
 )
+
+_LISTENER = "the listener is bound with it"
 
 
 class Listener(Section):
@@ -39,27 +44,31 @@ class Listener(Section):
 class GrpcTlsSection(Section):
     """``listeners.grpc.tls``: encryption between Envoy and semmem. The files are read again when they change."""
 
-    cert_file: Line = Field(default="", description="PEM file of semmem's certificate chain; empty: plain text")
-    key_file: Line = Field(default="", description="PEM file of that certificate's key")
-    client_ca_file: Line = Field(
-        default="", description="PEM file of the authorities that Envoy's certificate must come from; empty: any client"
+    restart = f"{_LISTENER} (what stands in the files is read again whenever they change)"
+
+    cert_file: Line = key("", "PEM file of semmem's certificate chain; empty: plain text")
+    key_file: Line = key("", "PEM file of that certificate's key")
+    client_ca_file: Line = key(
+        "", "PEM file of the authorities that Envoy's certificate must come from; empty: any client"
     )
 
 
 class GrpcListenerSection(Listener):
     """``listeners.grpc``: where Envoy speaks ext_proc."""
 
-    address: Address = Field(default="127.0.0.1:50051", description="host:port for Envoy")
-    unix_socket: UnixSocket = Field(default="", description="path of a Unix socket for Envoy, instead of address")
+    restart = _LISTENER
+
+    address: Address = key("127.0.0.1:50051", "host:port for Envoy")
+    unix_socket: UnixSocket = key("", "path of a Unix socket for Envoy, instead of address")
     tls: GrpcTlsSection = GrpcTlsSection()
 
 
 class HttpListenerSection(Listener):
     """A listener that speaks HTTP/1.1."""
 
-    connections_max: int = Field(default=256, ge=1, le=65_536, description="connections at a time; more are closed")
-    head_timeout_s: Seconds = Field(
-        default=10.0, description="a connection that sends no request's head is closed after this, at most twice this"
+    connections_max: int = key(256, "connections at a time; more are closed", ge=1, le=65_536)
+    head_timeout_s: Seconds = key(
+        10.0, "a connection that sends no request's head is closed after this, at most twice this"
     )
 
 
@@ -67,45 +76,39 @@ class JwtSection(Section):
     """``listeners.api.jwt``: callers known by a JSON Web Token, of the gateway's or an identity provider's. Each may
     touch their own memories."""
 
-    keys: Line = Field(
-        default="", description="JWK set that tokens are verified with: a file or a URL, read again; empty: no tokens"
+    keys: Line = key("", "JWK set that tokens are verified with: a file or a URL, read again; empty: no tokens")
+    issuer: Line = key("", "what iss must say; empty: anything")
+    audience: Line = key("", "what aud must name; empty: anything")
+    user_claim: ListOf[NonEmptyLine] = key(
+        ("sub",), "path to the user's id, as in identity.metadata_claim", min_length=1, max_length=8
     )
-    issuer: Line = Field(default="", description="what iss must say; empty: anything")
-    audience: Line = Field(default="", description="what aud must name; empty: anything")
-    user_claim: ListOf[NonEmptyLine] = Field(
-        default=("sub",), min_length=1, max_length=8, description="path to the user's id, as in identity.metadata_claim"
-    )
-    refresh_s: Seconds = Field(default=300.0, description="keys are read again after this, or for one that is unknown")
+    refresh_s: Seconds = key(300.0, "keys are read again after this, or for one that is unknown")
 
 
 class RateLimitSection(Section):
     """``listeners.api.rate_limit``: how often a caller may call, in each process. A call too many is answered 429."""
 
-    calls_per_s: float = Field(default=200.0, ge=0, le=1e6, description="calls of one caller; 0: no limit")
-    burst: int = Field(default=1000, ge=1, le=1_000_000, description="calls of one caller at once")
-    failures_per_minute: float = Field(
-        default=600.0,
+    calls_per_s: float = key(200.0, "calls of one caller; 0: no limit", ge=0, le=1e6)
+    burst: int = key(1000, "calls of one caller at once", ge=1, le=1_000_000)
+    failures_per_minute: float = key(
+        600.0,
+        "credentials of one address that are refused, before it is heard only with those that were good"
+        " before; 0: no limit",
         ge=0,
         le=1e6,
-        description="credentials of one address that are refused, before it is heard only with those that were good"
-        " before; 0: no limit",
     )
-    callers_max: int = Field(
-        default=10_000, ge=1, le=1_000_000, description="callers known at a time, about 200 bytes each"
-    )
+    callers_max: int = key(10_000, "callers known at a time, about 200 bytes each", ge=1, le=1_000_000)
 
 
 class IdempotencySection(Section):
     """``listeners.api.idempotency``: calls with an Idempotency-Key, which are done once."""
 
-    keep_s: Seconds = Field(default=3600.0, description="how long a call is known by its key")
-    lease_s: Seconds = Field(
-        default=900.0, description="longest call; after it, or when its process is gone, the key may be used again"
-    )
-    calls_max: int = Field(default=100_000, ge=100, le=10_000_000, description="calls known at a time; the oldest go")
-    answer_bytes_max: int = Field(
-        default=64 * 1024, ge=0, le=16 * 1024**2, description="longest answer that is kept to be given again"
-    )
+    restart = "calls under way are known by it"
+
+    keep_s: Seconds = key(3600.0, "how long a call is known by its key")
+    lease_s: Seconds = key(900.0, "longest call; after it, or when its process is gone, the key may be used again")
+    calls_max: int = key(100_000, "calls known at a time; the oldest go", ge=100, le=10_000_000)
+    answer_bytes_max: int = key(64 * 1024, "longest answer that is kept to be given again", ge=0, le=16 * 1024**2)
 
 
 AUDIT_TO_STDOUT = "stdout"
@@ -114,63 +117,53 @@ AUDIT_TO_STDOUT = "stdout"
 class AuditSection(Section):
     """``listeners.api.audit``: who did what through the API, a JSON line each. Never what was said."""
 
-    to: Line = Field(default="", description="a file, relative to data_dir; stdout; empty: nothing is written")
-    reading: bool = Field(default=True, description="also calls that show memories of somebody else than the caller")
-    file_bytes_max: int = Field(
-        default=10 * 1024**2, ge=4096, le=1024**4, description="size at which a file becomes the .1 of the next"
-    )
-    files_max: int = Field(default=5, ge=1, le=1000, description="files kept, the newest")
+    restart = "the audit log is written by it"
+
+    to: Line = key("", "a file, relative to data_dir; stdout; empty: nothing is written")
+    reading: bool = key(True, "also calls that show memories of somebody else than the caller")
+    file_bytes_max: int = key(10 * 1024**2, "size at which a file becomes the .1 of the next", ge=4096, le=1024**4)
+    files_max: int = key(5, "files kept, the newest", ge=1, le=1000)
 
 
 class ApiListener(HttpListenerSection):
     """``listeners.api``: REST, MCP and Studio."""
 
-    address: Address = Field(default="127.0.0.1:8080", description="host:port of the management API")
-    admin_token: Secret = Field(
-        default=SecretStr(""), description="bearer token of the administrator; required beyond this machine"
-    )
-    admin_token_env: VariableName = Field(default="", description="environment variable that holds admin_token")
+    restart: ClassVar = {"address connections_max head_timeout_s mcp": _LISTENER}
+
+    address: Address = key("127.0.0.1:8080", "host:port of the management API")
+    admin_token: Secret = key(SecretStr(""), "bearer token of the administrator; required beyond this machine")
+    admin_token_env: VariableName = key("", "environment variable that holds admin_token")
     jwt: JwtSection = JwtSection()
-    studio: bool = Field(default=True, description="serve the Studio, pages for people, at /studio/")
+    studio: bool = key(True, "serve the Studio, pages for people, at /studio/")
     rate_limit: RateLimitSection = RateLimitSection()
     idempotency: IdempotencySection = IdempotencySection()
     audit: AuditSection = AuditSection()
-    mcp: bool = Field(
-        default=False, description="serve tools for models at /mcp (Model Context Protocol); takes 55 MB more"
+    mcp: bool = key(False, "serve tools for models at /mcp (Model Context Protocol); takes 55 MB more")
+    trusted_headers: ListOf[TrustedHeader] = key(
+        (), "headers naming the caller, in order, set by a proxy on this machine; on loopback only", max_length=16
     )
-    trusted_headers: ListOf[TrustedHeader] = Field(
-        default=(),
-        max_length=16,
-        description="headers naming the caller, in order, set by a proxy on this machine; on loopback only",
-    )
-    allowed_hosts: ListOf[HostName] = Field(
-        default=(),
+    allowed_hosts: ListOf[HostName] = key(
+        (),
+        "names that calls may have in Host, beside loopback's and the address they came to; *.name: all below it",
         max_length=64,
-        description="names that calls may have in Host, beside loopback's and the address they came to;"
-        " *.name: all below it",
     )
-    allowed_origins: ListOf[Origin] = Field(
-        default=(), max_length=64, description="web pages that may call, beside the API's own, as scheme://host:port"
+    allowed_origins: ListOf[Origin] = key(
+        (), "web pages that may call, beside the API's own, as scheme://host:port", max_length=64
     )
-    body_bytes_max: int = Field(
-        default=1024**2, ge=1024, le=64 * 1024**2, description="longest body of a call; a longer one is answered 413"
-    )
-    body_values_max: int = Field(
-        default=1000,
-        ge=100,
-        le=100_000,
-        description="values in a body; reading many holds up all requests",
-    )
-    body_timeout_s: Seconds = Field(default=10.0, description="time for a body to come, from an authenticated caller")
-    metadata_bytes_max: int = Field(default=16_384, ge=2, le=24_576, description="a memory's metadata as JSON")
-    metadata_depth_max: int = Field(default=8, ge=1, le=64, description="objects and lists in each other in metadata")
-    metadata_keys_max: int = Field(default=128, ge=0, le=10_000, description="keys in metadata, on all levels together")
+    body_bytes_max: int = key(1024**2, "longest body of a call; a longer one is answered 413", ge=1024, le=64 * 1024**2)
+    body_values_max: int = key(1000, "values in a body; reading many holds up all requests", ge=100, le=100_000)
+    body_timeout_s: Seconds = key(10.0, "time for a body to come, from an authenticated caller")
+    metadata_bytes_max: int = key(16_384, "a memory's metadata as JSON", ge=2, le=24_576)
+    metadata_depth_max: int = key(8, "objects and lists in each other in metadata", ge=1, le=64)
+    metadata_keys_max: int = key(128, "keys in metadata, on all levels together", ge=0, le=10_000)
 
 
 class HealthListener(HttpListenerSection):
     """``listeners.health``: probes and metrics; says nothing about users."""
 
-    address: Address = Field(default="127.0.0.1:9090", description="host:port of health checks and Prometheus metrics")
+    restart = _LISTENER
+
+    address: Address = key("127.0.0.1:9090", "host:port of health checks and Prometheus metrics")
 
 
 class ListenersSection(Section):

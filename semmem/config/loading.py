@@ -2,21 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
+from pydantic_core import ErrorDetails
 
-from semmem.config.aliases import adopt
+from semmem.config import schema
 from semmem.config.environment import Overridden, override
-from semmem.config.named_secrets import resolve_secrets
-from semmem.config.problems import REDACTED, ConfigError, Finding, Loc, Problem, put
+from semmem.config.names import adopt
+from semmem.config.problems import NOTHING, REDACTED, ConfigError, Finding, Loc, Problem, found, put, shown
 from semmem.config.rules import RULES
 from semmem.config.settings import Settings
 from semmem.config.surroundings import surroundings
-from semmem.config.validation import validate
 from semmem.config.yaml_source import Document, Unreadable, read_file
+
+ENDING = "_env"
+
+
+def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[Finding]]:
+    """The tree (left as it was) with every ``<secret>_env`` of the schema read into ``<secret>``."""
+    findings: list[Finding] = []
+    for path, _ in schema.leaves():
+        if path[-1].endswith(ENDING):
+            name = path[-1].removesuffix(ENDING)
+            tree = _mapped(tree, path[:-1], (), partial(_filled, name, environ, findings))
+    return tree, findings
+
+
+def _mapped(tree: Any, path: tuple[str, ...], at: Loc, change: Callable[[Any, Loc], Any]) -> Any:
+    """A copy with what stands at ``path`` changed, wherever it is there; ``N``: every element of a list."""
+    if not path:
+        return change(tree, at)
+    head, rest = path[0], path[1:]
+    if head == "N" and isinstance(tree, list):
+        return [_mapped(item, rest, (*at, index), change) for index, item in enumerate(tree)]
+    if not isinstance(tree, dict) or head not in tree:
+        return tree
+    return {**tree, head: _mapped(tree[head], rest, (*at, head), change)}
+
+
+def _filled(name: str, environ: Mapping[str, str], findings: list[Finding], section: Any, at: Loc) -> Any:
+    variable = section.get(f"{name}_env") if isinstance(section, dict) else None
+    if not isinstance(variable, str) or not variable.isidentifier():  # The schema refuses what is not a name.
+        return section
+    if section.get(name):
+        findings.append(Finding((*at, name), REDACTED, f"is given, and so is {name}_env", "keep one of them"))
+        return section
+    if environ.get(variable):
+        return {**section, name: environ[variable]}
+    named = f" {variable}" if variable.isupper() else ""  # Anything else may be the secret itself, pasted.
+    reason = f"names an environment variable{named} that is not set"
+    findings.append(Finding((*at, f"{name}_env"), NOTHING, reason, f"set it, or clear {name}_env"))
+    return section
+
+
+class Validated(NamedTuple):
+    """``settings`` has the default in place of every refused value, and of every list that holds one."""
+
+    settings: Settings
+    findings: list[Finding]
+
+
+def validate(tree: dict[str, Any]) -> Validated:
+    """Every refused value is a finding, and is left out, so that rules can still be tried on the rest."""
+    try:
+        return Validated(Settings.model_validate(tree), [])
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    for detail in details:
+        tree = _without(tree, detail["loc"])
+    # Only elements of lists have required keys, so nothing can be missing now.
+    return Validated(Settings.model_validate(tree), [_finding(detail) for detail in details])
+
+
+def _without(section: dict[str, Any], loc: Loc) -> dict[str, Any]:
+    """A copy without the value there, or without the outermost list around it."""
+    head, rest = loc[0], loc[1:]
+    inner = section.get(str(head))
+    if isinstance(inner, dict) and rest:
+        return {**section, str(head): _without(inner, rest)}
+    return {key: value for key, value in section.items() if key != head}
+
+
+def _finding(detail: ErrorDetails) -> Finding:
+    loc, kind, value = detail["loc"], detail["type"], detail["input"]
+    if kind == "extra_forbidden":
+        return Finding(loc, value, "unknown key", schema.nearest_key(loc))
+    wanted = schema.describe(loc)
+    if kind == "missing":
+        return Finding(loc, NOTHING, "is required", f"give {wanted}")
+    return Finding(loc, value, *_reason_and_remedy(loc, kind, value, wanted, detail.get("ctx", {})))
+
+
+def _reason_and_remedy(loc: Loc, kind: str, value: Any, wanted: str, context: Mapping[str, Any]) -> tuple[str, str]:
+    if kind == "refused":
+        return context["reason"], context["remedy"]
+    if kind in ("too_long", "string_too_long"):
+        return f"is longer than {context['max_length']}", "shorten it"
+    if value in (None, ""):
+        return "is empty", f"give {wanted}"
+    if kind == "string_type" and isinstance(value, bool | int | float):
+        return f"is not {wanted}", "put it in quotes"
+    return f"is not {wanted}", _hint(loc, wanted)
+
+
+def _hint(loc: Loc, wanted: str) -> str:
+    field = schema.field_at(loc)
+    if field is None or field.is_required() or schema.is_section(field.annotation) or isinstance(loc[-1], int):
+        return f"give {wanted}"
+    if schema.item_type(field.annotation) is not None:
+        return "write it as [a, b]"
+    return f"the default is {shown(field.get_default(), ())}"
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
@@ -64,8 +164,8 @@ def examine(
     tree, secret_findings = resolve_secrets(overridden.tree, environ)
     settings, findings = validate(tree)
     findings = [*adopted.findings, *secret_findings, *findings]
-    conflicts = [conflict for rule in RULES for conflict in rule(settings)]
-    conflicts += surroundings(settings, environ) if here else ()
+    told = chain.from_iterable((*(rule(settings) for rule in RULES), surroundings(settings, environ) if here else ()))
+    conflicts = [found(settings, *conflict) for conflict in told]
     findings += [conflict for conflict in conflicts if not _involves(conflict, findings)]
     placed = [put(finding, _source(finding, document, overridden, adopted.written)) for finding in findings]
     return settings, [*document.problems, *overridden.problems, *placed]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.config.learning_section import ExtractionSection, WriteScreenSection
 from semmem.config.milvus_section import MilvusSection
 from semmem.config.qdrant_section import QdrantSection
-from semmem.config.redis_section import RedisSection
 from semmem.config.values import (
+    NEWS,
+    STORE,
     Days,
     Fraction,
     HttpUrl,
@@ -23,50 +25,86 @@ from semmem.config.values import (
     Secret,
     Section,
     VariableName,
+    key,
+    refusal,
 )
+
+_URL = re.compile(r"rediss?://[^\s@?#]+|rediss?://[^\s@?#:/]*@[^\s@?#]+|unix:///[^\s@?#]+")
+_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@|[?&]password=")
+
+
+def _redis_url(text: str) -> str:
+    if _PASSWORD.search(text):
+        raise refusal(
+            "holds a password",
+            "leave it out, and put it into memory.hot_cache.redis.password or memory.hot_cache.redis.password_env",
+        )
+    if text and not _URL.fullmatch(text):
+        raise refusal(
+            "is no redis://, rediss:// or unix:/// URL", 'write for example redis://valkey:6379, or "" to do without'
+        )
+    return text
+
+
+RedisUrl = Annotated[str, Field(max_length=1024), AfterValidator(_redis_url)]
+
+
+class RedisSection(Section):
+    """``memory.hot_cache.redis``: a Redis or Valkey server by which replicas tell each other whose memories changed."""
+
+    restart = NEWS
+
+    url: RedisUrl = key(
+        "", "redis://host:port, rediss:// for TLS, or unix:///path; empty: PostgreSQL at journal.url tells"
+    )
+    password: Secret = key(SecretStr(""), "of the server, or of the user in url")
+    password_env: VariableName = key("", "environment variable that holds password")
+    ca_file: Line = key("", "PEM file of the authorities to believe (rediss://); empty: system's")
+    channel: NonEmptyLine = key("semmem", "what is published on; the same on all replicas")
+    timeout_s: Seconds = key(1.0, "limit of connecting, and of each answer")
 
 
 class HotCacheSection(Section):
     """``memory.hot_cache``: active users' memories in process, which is where they are ranked."""
 
-    bytes_max: int = Field(
-        default=100_000_000,
+    restart: ClassVar = {
+        "bytes_max users_max memories_max warm_users staleness_s told_staleness_s loads_max": "memories in process are"
+        " kept by it",
+        "tell_after_ms tell_users_max": NEWS,
+    }
+
+    bytes_max: int = key(
+        100_000_000,
+        "what they take at most, some 3 KB a memory (docs/operations.md); whoever comes back stays longest",
         ge=1_000_000,
         le=1_000_000_000_000,
-        description="what they take at most, some 3 KB a memory (docs/operations.md); whoever comes back stays longest",
     )
-    users_max: int | None = Field(
-        default=None, ge=1, le=10_000_000, description="users kept; null: as bytes_max allows"
-    )
-    memories_max: int | None = Field(
-        default=None, ge=1, le=100_000_000, description="memories kept of all users; null: as bytes_max allows"
-    )
-    warm_users: int = Field(
-        default=0,
+    users_max: int | None = key(None, "users kept; null: as bytes_max allows", ge=1, le=10_000_000)
+    memories_max: int | None = key(None, "memories kept of all users; null: as bytes_max allows", ge=1, le=100_000_000)
+    warm_users: int = key(
+        0,
+        "users, the latest active first, that are loaded behind the requests after a start; 0: none",
         ge=0,
         le=1_000_000,
-        description="users, the latest active first, that are loaded behind the requests after a start; 0: none",
     )
-    staleness_s: float | None = Field(
-        default=None,
+    staleness_s: float | None = key(
+        None,
+        "age from which they are read again; null: with several replicas 5, or told_staleness_s, else no"
+        " limit; 0: keep none",
         ge=0,
         le=86_400,
-        description="age from which they are read again; null: with several replicas 5, or told_staleness_s, else no"
-        " limit; 0: keep none",
     )
-    told_staleness_s: float = Field(
-        default=60.0,
+    told_staleness_s: float = key(
+        60.0,
+        "the same, where staleness_s is null, while replicas tell each other of changes: so late shows what"
+        " was lost on the way",
         ge=5,
         le=86_400,
-        description="the same, where staleness_s is null, while replicas tell each other of changes: so late shows what"
-        " was lost on the way",
     )
-    loads_max: int = Field(default=4, ge=1, le=64, description="users loaded at the same time")
-    tell_after_ms: Milliseconds = Field(
-        default=100, description="so long changes are gathered before other replicas are told of them"
-    )
-    tell_users_max: int = Field(
-        default=2000, ge=1, le=100_000, description="users told of at a time; of more: that anybody's may have changed"
+    loads_max: int = key(4, "users loaded at the same time", ge=1, le=64)
+    tell_after_ms: Milliseconds = key(100, "so long changes are gathered before other replicas are told of them")
+    tell_users_max: int = key(
+        2000, "users told of at a time; of more: that anybody's may have changed", ge=1, le=100_000
     )
     redis: RedisSection = RedisSection()
 
@@ -74,9 +112,9 @@ class HotCacheSection(Section):
 class QuerySection(Section):
     """``memory.query``: what is searched with."""
 
-    mode: Literal["prepend", "rewrite", "hyde"] = Field(
-        default="prepend",
-        description="for vague questions, key terms of earlier messages are put in front; rewrite: the memory_rewrite"
+    mode: Literal["prepend", "rewrite", "hyde"] = key(
+        "prepend",
+        "for vague questions, key terms of earlier messages are put in front; rewrite: the memory_rewrite"
         " model makes them whole; hyde: it guesses the memory that would answer any question, searched for as well",
     )
 
@@ -84,171 +122,144 @@ class QuerySection(Section):
 class RerankSection(Section):
     """``memory.rerank``: a reranking model behind an OpenAI-, Cohere- or Jina-style endpoint. Off without a url."""
 
-    url: HttpUrl = Field(default="", description="base URL, without /rerank; empty: no reranking")
-    model: Line = Field(default="", description="model name sent to the server")
-    api_key: Secret = Field(default=SecretStr(""), description="bearer token for the server; empty: none")
-    api_key_env: VariableName = Field(default="", description="environment variable that holds api_key")
-    timeout_ms: Milliseconds = Field(default=100, description="limit of one call; comes on top of deadlines.phase_ms")
-    candidates_max: int = Field(default=20, ge=2, le=200, description="most memories sent, best first")
+    url: HttpUrl = key("", "base URL, without /rerank; empty: no reranking")
+    model: Line = key("", "model name sent to the server")
+    api_key: Secret = key(SecretStr(""), "bearer token for the server; empty: none")
+    api_key_env: VariableName = key("", "environment variable that holds api_key")
+    timeout_ms: Milliseconds = key(100, "limit of one call; comes on top of deadlines.phase_ms")
+    candidates_max: int = key(20, "most memories sent, best first", ge=2, le=200)
 
 
 class InjectionSection(Section):
     """``memory.injection``: how memories enter a prompt."""
 
-    position: Literal["turn", "system", "first", "after_system", "before_last_user"] = Field(
-        default="turn",
-        description="turn: in the user's message it was found for, and in each later request again, so that the model"
+    restart: ClassVar = {
+        "shown_hours shown_sessions_max shown_mb_max shown_lookup_ms": "what sessions were shown is kept by it",
+        "fence_key fence_key_former": "blocks of requests under way are known by it",
+    }
+
+    position: Literal["turn", "system", "first", "after_system", "before_last_user"] = key(
+        "turn",
+        "turn: in the user's message it was found for, and in each later request again, so that the model"
         " server's prompt cache stays warm. system: at the end of the first system message; the others are a message"
         " of their own (first, behind the system messages, before the last user message). All but turn change the"
         " prompt with every turn, which makes the model server read it anew",
     )
-    role: Literal["system", "developer", "user"] = Field(default="system", description="as whom")
-    max_inject_tokens: int = Field(
-        default=2000, ge=0, le=16_000, description="hard cap of the block; 0: inject nothing"
+    role: Literal["system", "developer", "user"] = key("system", "as whom")
+    max_inject_tokens: int = key(2000, "hard cap of the block; 0: inject nothing", ge=0, le=16_000)
+    standing_lines_max: int = key(
+        5, "most standing memories (allergies, who the user is, how to answer) of default_retrieval_limit", ge=0, le=50
     )
-    standing_lines_max: int = Field(
-        default=5,
-        ge=0,
-        le=50,
-        description="most standing memories (allergies, who the user is, how to answer) of default_retrieval_limit",
+    profile_lines_max: int = key(20, "most memories for a question about the user as a person", ge=1, le=100)
+    shown_hours: float = key(
+        48.0, "how long what a session was shown goes with its later requests, at the same place", gt=0, le=24 * 365
     )
-    profile_lines_max: int = Field(
-        default=20, ge=1, le=100, description="most memories for a question about the user as a person"
+    shown_sessions_max: int = key(10_000, "sessions of which that is kept in process, the latest", ge=1, le=1_000_000)
+    shown_mb_max: int = key(64, "memory that it takes there, in MB", ge=1, le=10_000)
+    shown_lookup_ms: Milliseconds = key(
+        50, "how long a request waits for the journal to say what its session was shown elsewhere"
     )
-    shown_hours: float = Field(
-        default=48.0,
-        gt=0,
-        le=24 * 365,
-        description="how long what a session was shown goes with its later requests, at the same place",
-    )
-    shown_sessions_max: int = Field(
-        default=10_000, ge=1, le=1_000_000, description="sessions of which that is kept in process, the latest"
-    )
-    shown_mb_max: int = Field(default=64, ge=1, le=10_000, description="memory that it takes there, in MB")
-    shown_lookup_ms: Milliseconds = Field(
-        default=50, description="how long a request waits for the journal to say what its session was shown elsewhere"
-    )
-    user_role_models: ListOf[NonEmptyLine] = Field(
-        default=("o1", "o1-mini", "o1-preview", "glm", "glmt", "glm-cn", "zai", "qianfan"),
+    user_role_models: ListOf[NonEmptyLine] = key(
+        ("o1", "o1-mini", "o1-preview", "glm", "glmt", "glm-cn", "zai", "qianfan"),
+        "models (names, or patterns like */o1-*) that refuse a system message and get role user",
         max_length=200,
-        description="models (names, or patterns like */o1-*) that refuse a system message and get role user",
     )
-    fence_key: Secret = Field(
-        default=SecretStr(""),
-        description="key of the mark by which semmem knows its own block, 16 characters or more, the same on all"
+    fence_key: Secret = key(
+        SecretStr(""),
+        "key of the mark by which semmem knows its own block, 16 characters or more, the same on all"
         " replicas; empty: the one in data_dir/fence.key, made at the first start",
     )
-    fence_key_former: Secret = Field(
-        default=SecretStr(""), description="the key before this one, whose blocks are still known"
-    )
+    fence_key_former: Secret = key(SecretStr(""), "the key before this one, whose blocks are still known")
 
 
 class DecaySection(Section):
     """``memory.decay``: what a memory is worth as time goes by, and whether what nobody needs goes."""
 
-    enabled: bool = Field(
-        default=False, description="remove memories that were never used; their worth decays in any case"
+    enabled: bool = key(False, "remove memories that were never used; their worth decays in any case")
+    half_life_days: int = key(
+        30, "time in which a memory that is never used loses half of what can fade", ge=1, le=36_500
     )
-    half_life_days: int = Field(
-        default=30, ge=1, le=36_500, description="time in which a memory that is never used loses half of what can fade"
-    )
-    floor: Fraction = Field(default=0.1, description="share of a memory's importance that never fades")
-    never_used_days: int = Field(
-        default=180, ge=1, le=36_500, description="age at which a memory goes that never was in a prompt (enabled)"
-    )
-    importance_max: Fraction = Field(
-        default=0.5,
-        description="only memories of this importance or less go; facts about health and the like have more",
+    floor: Fraction = key(0.1, "share of a memory's importance that never fades")
+    never_used_days: int = key(180, "age at which a memory goes that never was in a prompt (enabled)", ge=1, le=36_500)
+    importance_max: Fraction = key(
+        0.5, "only memories of this importance or less go; facts about health and the like have more"
     )
 
 
 class ConsolidationSection(Section):
     """``memory.consolidation``: memories that say the same become one; the others are kept as history."""
 
-    enabled: bool = Field(default=False, description="do it by itself; the API can ask for it in any case")
-    interval_hours: int = Field(
-        default=24, ge=1, le=8760, description="how often each user's memories are gone through, by decay as well"
-    )
-    threshold_memories: int = Field(
-        default=100, ge=2, le=16_384, description="active memories of a user from which it is worth while"
-    )
-    similarity_threshold: float = Field(
-        default=0.9,
-        ge=0.5,
-        le=1,
-        description="cosine from which two memories are compared at all; the rules then decide",
+    enabled: bool = key(False, "do it by itself; the API can ask for it in any case")
+    interval_hours: int = key(24, "how often each user's memories are gone through, by decay as well", ge=1, le=8760)
+    threshold_memories: int = key(100, "active memories of a user from which it is worth while", ge=2, le=16_384)
+    similarity_threshold: float = key(
+        0.9, "cosine from which two memories are compared at all; the rules then decide", ge=0.5, le=1
     )
 
 
 class ReindexSection(Section):
     """``memory.reindex``: when the embedding model is another than that of the memories' vectors."""
 
-    start: Literal["manual", "auto"] = Field(
-        default="manual",
-        description="manual: semmem does not start, and says what to run; auto: it makes new vectors while it serves,"
+    restart = "a reindex under way keeps to it"
+
+    start: Literal["manual", "auto"] = key(
+        "manual",
+        "manual: semmem does not start, and says what to run; auto: it makes new vectors while it serves,"
         " and finds by words whom it has not come to yet",
     )
-    keep_days: Days = Field(
-        default=7, description="how long the former collection is kept to go back to; 0: until somebody drops it"
-    )
-    poll_s: Seconds = Field(
-        default=5.0, description="pause between two looks at what there is to do, and at what another replica has done"
-    )
+    keep_days: Days = key(7, "how long the former collection is kept to go back to; 0: until somebody drops it")
+    poll_s: Seconds = key(5.0, "pause between two looks at what there is to do, and at what another replica has done")
 
 
 class SwitchesSection(Section):
     """``memory.switches``: users and groups for whom an administrator switched reading or storing off."""
 
-    refresh_s: Seconds = Field(
-        default=5.0, description="pause between two looks at what changed; with a journal.url it is told at once"
-    )
-    entries_max: int = Field(
-        default=100_000, ge=1, le=1_000_000, description="users and groups with a switch, about 400 bytes each"
-    )
+    restart: ClassVar = {"refresh_s": "switches in process are read again by it"}
+
+    refresh_s: Seconds = key(5.0, "pause between two looks at what changed; with a journal.url it is told at once")
+    entries_max: int = key(100_000, "users and groups with a switch, about 400 bytes each", ge=1, le=1_000_000)
 
 
 class FeedbackSection(Section):
     """``memory.feedback``: what users say of memories, helpful or not."""
 
-    refresh_s: Seconds = Field(default=5.0, description="pause between two looks at what other replicas were told")
-    entries_max: int = Field(
-        default=20_000, ge=1, le=200_000, description="memories with votes, of all users; about 400 bytes each"
-    )
+    restart: ClassVar = {"refresh_s": "votes in process are read again by it"}
+
+    refresh_s: Seconds = key(5.0, "pause between two looks at what other replicas were told")
+    entries_max: int = key(20_000, "memories with votes, of all users; about 400 bytes each", ge=1, le=200_000)
 
 
 class MemorySection(Section):
     """``memory``: the section most deployments touch."""
 
-    enabled: bool = Field(default=True, description="false: neither read nor store, whatever a request asks")
-    opt_in: bool = Field(default=False, description="true: only requests that ask for memory have it")
-    auto_store: bool = Field(default=True, description="learn from turns; false: read only")
-    backend: Literal["milvus", "qdrant", "in_process"] = Field(
-        default="milvus",
-        description="what keeps the memories; in_process forgets everything when it stops: tests and demos",
+    restart: ClassVar = {"backend max_memories_per_user": STORE}
+
+    enabled: bool = key(True, "false: neither read nor store, whatever a request asks")
+    opt_in: bool = key(False, "true: only requests that ask for memory have it")
+    auto_store: bool = key(True, "learn from turns; false: read only")
+    backend: Literal["milvus", "qdrant", "in_process"] = key(
+        "milvus", "what keeps the memories; in_process forgets everything when it stops: tests and demos"
     )
     milvus: MilvusSection = MilvusSection()
     qdrant: QdrantSection = QdrantSection()
     embedding: EmbeddingSection = EmbeddingSection()
-    default_retrieval_limit: int = Field(default=5, ge=1, le=50, description="most memories injected per request")
-    default_similarity_threshold: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="least cosine of a memory that is injected; null: judged by meaning and words together",
+    default_retrieval_limit: int = key(5, "most memories injected per request", ge=1, le=50)
+    default_similarity_threshold: float | None = key(
+        None, "least cosine of a memory that is injected; null: judged by meaning and words together", ge=0, le=1
     )
-    retrieval_scope: Literal["user", "project", "session"] = Field(
-        default="project",
-        description="whose memories are read: all of the user's; those of the named project, of none, and what the user"
+    retrieval_scope: Literal["user", "project", "session"] = key(
+        "project",
+        "whose memories are read: all of the user's; those of the named project, of none, and what the user"
         " must or must not wherever it was told (all when none is named); or those of the session; never other users'",
     )
-    retrieval_strategy: Literal["hybrid", "semantic", "keyword", "recent"] = Field(
-        default="hybrid", description="what memories are ordered by: meaning and words, one of the two, or time"
+    retrieval_strategy: Literal["hybrid", "semantic", "keyword", "recent"] = key(
+        "hybrid", "what memories are ordered by: meaning and words, one of the two, or time"
     )
-    fusion: Literal["weighted", "rrf"] = Field(
-        default="weighted", description="how hybrid puts meaning and words together; rrf: by reciprocal ranks, k 60"
+    fusion: Literal["weighted", "rrf"] = key(
+        "weighted", "how hybrid puts meaning and words together; rrf: by reciprocal ranks, k 60"
     )
     hot_cache: HotCacheSection = HotCacheSection()
-    extraction_batch_size: int = Field(default=10, ge=1, le=100, description="new turns of a session that make a batch")
+    extraction_batch_size: int = key(10, "new turns of a session that make a batch", ge=1, le=100)
     query: QuerySection = QuerySection()
     rerank: RerankSection = RerankSection()
     extraction: ExtractionSection = ExtractionSection()
@@ -259,14 +270,10 @@ class MemorySection(Section):
     reindex: ReindexSection = ReindexSection()
     switches: SwitchesSection = SwitchesSection()
     feedback: FeedbackSection = FeedbackSection()
-    ttl_days: Days = Field(default=0, description="lifetime given to each new memory; 0: no end")
-    retention_days: Days = Field(default=0, description="memories not updated for this long are removed; 0: never")
-    max_memories_per_user: int = Field(
-        default=1000, ge=1, le=16_384, description="at the limit the least valuable memory goes"
+    ttl_days: Days = key(0, "lifetime given to each new memory; 0: no end")
+    retention_days: Days = key(0, "memories not updated for this long are removed; 0: never")
+    max_memories_per_user: int = key(1000, "at the limit the least valuable memory goes", ge=1, le=16_384)
+    create_wait_s: Seconds = key(
+        30.0, "how long a memory told through the API waits while others of its user are changed"
     )
-    create_wait_s: Seconds = Field(
-        default=30.0, description="how long a memory told through the API waits while others of its user are changed"
-    )
-    creates_waiting_max: int = Field(
-        default=200, ge=1, le=10_000, description="so many of one user wait at most; more are answered 409"
-    )
+    creates_waiting_max: int = key(200, "so many of one user wait at most; more are answered 409", ge=1, le=10_000)

@@ -2,140 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from semmem.config.problems import NOTHING, Finding, Loc
+from semmem.config.problems import Conflicts
 from semmem.config.settings import Settings
 
 
-def rewriting_has_its_model(settings: Settings) -> Iterator[Finding]:
+def rewriting_has_its_model(settings: Settings) -> Conflicts:
     mode = settings.memory.query.mode
     if mode != "prepend" and settings.external_model("memory_rewrite") is None:
-        yield Finding(
-            ("memory", "query", "mode"),
-            mode,
+        yield (
+            "memory.query.mode",
             "needs an entry of external_models with model_role memory_rewrite",
             "add one, or use prepend",
-            (("external_models",),),
+            "external_models",
         )
 
 
-def rerank_has_its_model(settings: Settings) -> Iterator[Finding]:
+def rerank_has_its_model(settings: Settings) -> Conflicts:
     rerank = settings.memory.rerank
     if bool(rerank.url) != bool(rerank.model):
         given, missing = ("url", "model") if rerank.url else ("model", "url")
-        yield Finding(
-            ("memory", "rerank", given), getattr(rerank, given), f"is of no use without {missing}", "give both, or none"
-        )
+        yield f"memory.rerank.{given}", f"is of no use without {missing}", "give both, or none"
 
 
-def precision_has_its_library(settings: Settings) -> Iterator[Finding]:
+def precision_has_its_library(settings: Settings) -> Conflicts:
     rules = settings.memory.embedding
     if rules.precision != "fp32" and rules.backend == "torch":
-        yield Finding(
-            ("memory", "embedding", "precision"),
-            rules.precision,
+        yield (
+            "memory.embedding.precision",
             "is only for exported models, and backend is torch",
             "use fp32, or backend onnx",
-            (("memory", "embedding", "backend"),),
+            "memory.embedding.backend",
         )
 
 
-def remote_embeddings_are_complete(settings: Settings) -> Iterator[Finding]:
+def remote_embeddings_are_complete(settings: Settings) -> Conflicts:
     rules = settings.memory.embedding
-    at = ("memory", "embedding", "remote")
     if bool(rules.remote.url) != bool(rules.remote.model):
         given, missing = ("url", "model") if rules.remote.url else ("model", "url")
-        yield Finding(
-            (*at, given), getattr(rules.remote, given), f"is of no use without {missing}", "give both, or none"
-        )
+        yield f"memory.embedding.remote.{given}", f"is of no use without {missing}", "give both, or none"
     for source, key, value in (("remote", "remote.url", rules.remote.url), ("static", "static_dir", rules.static_dir)):
         if rules.source == source and not value:
-            yield Finding(
-                ("memory", "embedding", "source"), source, f"needs memory.embedding.{key}", "name it, or use auto"
-            )
+            yield ("memory.embedding.source", f"needs memory.embedding.{key}", "name it, or use auto")
 
 
-def dimensions_agree(settings: Settings) -> Iterator[Finding]:
+def dimensions_agree(settings: Settings) -> Conflicts:
     store, model = settings.memory.milvus.dimension, settings.memory.embedding.dimension
     if store != model and settings.memory.backend != "qdrant":
-        yield Finding(
-            ("memory", "milvus", "dimension"),
-            store,
+        yield (
+            "memory.milvus.dimension",
             f"differs from memory.embedding.dimension ({model})",
             f"set both to the length of {settings.memory.embedding.model}'s vectors",
-            (("memory", "embedding", "dimension"),),
+            "memory.embedding.dimension",
         )
 
 
-def engine_has_its_model(settings: Settings) -> Iterator[Finding]:
+def engine_has_its_model(settings: Settings) -> Conflicts:
     if settings.memory.extraction.engine == "llm" and settings.external_model("memory_extraction") is None:
-        yield Finding(
-            ("memory", "extraction", "engine"),
-            "llm",
+        yield (
+            "memory.extraction.engine",
             "needs an entry of external_models with model_role memory_extraction",
             "add one, or use auto or rules",
-            (("external_models",),),
+            "external_models",
         )
 
 
-def upstream_has_its_listener(settings: Settings) -> Iterator[Finding]:
+def upstream_has_its_listener(settings: Settings) -> Conflicts:
     extraction = settings.memory.extraction
     if extraction.model != "upstream":
         return
-    at = ("memory", "extraction", "model")
     if settings.external_model("memory_extraction") is None:
-        yield Finding(
-            at,
-            "upstream",
+        yield (
+            "memory.extraction.model",
             "needs an entry of external_models with model_role memory_extraction",
             "add one whose llm_endpoint is Envoy's listener, or use configured",
-            (("external_models",),),
+            "external_models",
         )
     elif extraction.engine == "rules":
-        yield Finding(
-            at, "upstream", "is never asked with engine rules", "use engine auto or llm", (("memory", "extraction"),)
+        yield (
+            "memory.extraction.model",
+            "is never asked with engine rules",
+            "use engine auto or llm",
+            "memory.extraction",
         )
 
 
-def one_model_per_role(settings: Settings) -> Iterator[Finding]:
+def one_model_per_role(settings: Settings) -> Conflicts:
     seen: dict[str, int] = {}
     for index, model in enumerate(settings.external_models):
         first = seen.setdefault(model.model_role, index)
         if first != index:
-            yield Finding(
-                ("external_models", index, "model_role"),
-                model.model_role,
-                f"is the role of external_models.{first} already",
-                "keep one model for each role",
-                (("external_models",),),
-            )
+            reason = f"is the role of external_models.{first} already"
+            yield f"external_models.{index}.model_role", reason, "keep one model for each role", "external_models"
 
 
-def endpoints_are_complete(settings: Settings) -> Iterator[Finding]:
+def endpoints_are_complete(settings: Settings) -> Conflicts:
     for index, model in enumerate(settings.external_models):
-        at: Loc = ("external_models", index, "llm_endpoint")
-        endpoint = model.llm_endpoint
+        at, endpoint = f"external_models.{index}.llm_endpoint", model.llm_endpoint
         if not endpoint.url and not endpoint.address:
-            yield Finding(at, NOTHING, "names no server", "give address (and port), or url")
+            yield (at, "names no server", "give address (and port), or url")
         others = {"address", "port", "scheme", "path"} & endpoint.model_fields_set
         if endpoint.url and others:
-            yield Finding(
-                (*at, "url"), endpoint.url, f"is given beside {', '.join(sorted(others))}", "keep url alone, or drop it"
-            )
+            yield f"{at}.url", f"is given beside {', '.join(sorted(others))}", "keep url alone, or drop it"
 
 
-def leases_outlast_calls(settings: Settings) -> Iterator[Finding]:
+def leases_outlast_calls(settings: Settings) -> Conflicts:
     model, extraction = settings.external_model("memory_extraction"), settings.memory.extraction
     if model is None or extraction.engine == "rules":
         return
     calls = 1 + extraction.episodic_summary + extraction.contradiction_check
     if extraction.lease_s <= calls * model.llm_timeout_seconds:
-        yield Finding(
-            ("memory", "extraction", "lease_s"),
-            extraction.lease_s,
+        yield (
+            "memory.extraction.lease_s",
             f"is not longer than the calls of the extraction model for one batch ({calls} of up to "
             f"{model.llm_timeout_seconds:g} s), so another worker would begin the same batch",
             f"make it more than {calls * model.llm_timeout_seconds:g}",
-            (("external_models",),),
+            "external_models",
         )

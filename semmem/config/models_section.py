@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import SecretStr
 
-from semmem.config.values import (
-    HttpUrl,
-    Line,
-    NonEmptyLine,
-    Port,
-    Seconds,
-    Secret,
-    Section,
-    UrlPath,
-    VariableName,
-)
+from semmem.config.values import HttpUrl, Line, NonEmptyLine, Port, Seconds, Secret, Section, UrlPath, VariableName, key
 
 OUTPUT_TOKENS = {"memory_rewrite": 100, "memory_extraction": 500, "compression": 1000}
 
@@ -24,11 +14,11 @@ OUTPUT_TOKENS = {"memory_rewrite": 100, "memory_extraction": 500, "compression":
 class ModelEndpointSection(Section):
     """``external_models.N.llm_endpoint``: give a url, or an address and what differs from the defaults."""
 
-    address: Line = Field(default="", description="host name or IP address")
-    port: Port = Field(default=8000, description="TCP port")
-    scheme: Literal["http", "https"] = Field(default="http", description="protocol")
-    path: UrlPath = Field(default="/v1", description="base path, without /chat/completions")
-    url: HttpUrl = Field(default="", description="base URL, instead of address, port, scheme and path")
+    address: Line = key("", "host name or IP address")
+    port: Port = key(8000, "TCP port")
+    scheme: Literal["http", "https"] = key("http", "protocol")
+    path: UrlPath = key("/v1", "base path, without /chat/completions")
+    url: HttpUrl = key("", "base URL, instead of address, port, scheme and path")
 
     @property
     def base_url(self) -> str:
@@ -40,23 +30,19 @@ class ModelEndpointSection(Section):
 class ExternalModel(Section):
     """``external_models.N``: a language model for one role, behind any OpenAI-compatible server."""
 
-    llm_provider: NonEmptyLine = Field(default="openai", description="a label: every provider is spoken to alike")
-    model_role: Literal["memory_rewrite", "memory_extraction", "compression"] = Field(
-        description="what it does: rewrite vague questions, extract facts, or say where a long session stands; one"
-        " model each"
+    llm_provider: NonEmptyLine = key("openai", "a label: every provider is spoken to alike")
+    model_role: Literal["memory_rewrite", "memory_extraction", "compression"] = key(
+        ..., "what it does: rewrite vague questions, extract facts, or say where a long session stands; one model each"
     )
-    llm_endpoint: ModelEndpointSection = Field(description="where it listens")
-    llm_model_name: NonEmptyLine = Field(description="model name sent to the server")
-    llm_timeout_seconds: Seconds = Field(default=30.0, description="limit of one call")
-    max_tokens: int | None = Field(
-        default=None,
-        ge=1,
-        le=32_768,
-        description="most output tokens; null: 100 to rewrite, 500 to extract, 1000 to compress",
+    llm_endpoint: ModelEndpointSection = key(..., "where it listens")
+    llm_model_name: NonEmptyLine = key(..., "model name sent to the server")
+    llm_timeout_seconds: Seconds = key(30.0, "limit of one call")
+    max_tokens: int | None = key(
+        None, "most output tokens; null: 100 to rewrite, 500 to extract, 1000 to compress", ge=1, le=32_768
     )
-    temperature: float = Field(default=0.1, ge=0, le=2, description="sampling temperature")
-    api_key: Secret = Field(default=SecretStr(""), description="bearer token for the server; empty: none")
-    api_key_env: VariableName = Field(default="", description="environment variable that holds api_key")
+    temperature: float = key(0.1, "sampling temperature", ge=0, le=2)
+    api_key: Secret = key(SecretStr(""), "bearer token for the server; empty: none")
+    api_key_env: VariableName = key("", "environment variable that holds api_key")
 
     @property
     def output_tokens_max(self) -> int:

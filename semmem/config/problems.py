@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic import BaseModel, SecretStr
 
 Loc = tuple[str | int, ...]
 """Where a value stands: keys, and list indices from 0."""
@@ -29,6 +31,24 @@ class Finding:
     reason: str
     remedy: str
     other: tuple[Loc, ...] = ()
+
+
+Conflicts = Iterator[tuple[str, ...]]
+"""What rules find: the dotted key that is wrong, a reason, a remedy, and further keys that took part in it."""
+
+
+def found(settings: object, key: str, reason: str, remedy: str, *other: str) -> Finding:
+    """A conflict as a finding, with the key's value as far as that may be shown."""
+    at = _loc(key)
+    value: Any = settings
+    for part in at:
+        value = value[part] if isinstance(part, int) else getattr(value, part)
+    is_shown = not isinstance(value, SecretStr | BaseModel)
+    return Finding(at, value if is_shown else NOTHING, reason, remedy, tuple(map(_loc, other)))
+
+
+def _loc(key: str) -> Loc:
+    return tuple(int(part) if part.isdigit() else part for part in key.split("."))
 
 
 @dataclass(frozen=True, slots=True)

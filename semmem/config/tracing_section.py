@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+from pydantic import SecretStr
 
 from semmem.config.values import (
     Fraction,
@@ -14,6 +14,7 @@ from semmem.config.values import (
     Secret,
     Section,
     VariableName,
+    key,
 )
 
 
@@ -21,27 +22,23 @@ class TracingSection(Section):
     """``tracing``: OpenTelemetry traces of requests, answers and what is learnt from them, sent by OTLP over HTTP. They
     need the package ``semmem[otel]``, and are off without an endpoint."""
 
-    endpoint: HttpUrl = Field(
-        default="", description="whole URL of the collector, such as http://collector:4318/v1/traces; empty: no traces"
+    restart = "spans under way are recorded and sent by it"
+
+    endpoint: HttpUrl = key("", "whole URL of the collector, such as http://collector:4318/v1/traces; empty: no traces")
+    header: HeaderName = key("authorization", "header that carries credential")
+    credential: Secret = key(SecretStr(""), "what the collector knows semmem by, if it asks")
+    credential_env: VariableName = key("", "environment variable that holds credential")
+    ca_file: Line = key("", "PEM file of the authorities to believe (https://); empty: system's")
+    service_name: NonEmptyLine = key("semmem", "service.name in every trace")
+    sample_ratio: Fraction = key(
+        1.0, "share that is recorded of requests and API calls whose caller has not decided (traceparent)"
     )
-    header: HeaderName = Field(default="authorization", description="header that carries credential")
-    credential: Secret = Field(default=SecretStr(""), description="what the collector knows semmem by, if it asks")
-    credential_env: VariableName = Field(default="", description="environment variable that holds credential")
-    ca_file: Line = Field(default="", description="PEM file of the authorities to believe (https://); empty: system's")
-    service_name: NonEmptyLine = Field(default="semmem", description="service.name in every trace")
-    sample_ratio: Fraction = Field(
-        default=1.0,
-        description="share that is recorded of requests and API calls whose caller has not decided (traceparent)",
+    content: bool = key(False, "also record what users say: questions and memories shown")
+    user_hmac_secret: Secret = key(
+        SecretStr(""), "key of the digests that tell users and sessions apart; empty: no ids of users"
     )
-    content: bool = Field(default=False, description="also record what users say: questions and memories shown")
-    user_hmac_secret: Secret = Field(
-        default=SecretStr(""),
-        description="key of the digests that tell users and sessions apart; empty: no ids of users",
-    )
-    user_hmac_secret_env: VariableName = Field(default="", description="environment variable that holds it")
-    timeout_s: Seconds = Field(default=3.0, description="limit of sending one batch, repetitions included")
-    interval_s: Seconds = Field(default=1.0, description="longest wait before spans are sent")
-    batch_max: int = Field(default=128, ge=1, le=10_000, description="spans sent at a time")
-    queue_max: int = Field(
-        default=4096, ge=1, le=1_000_000, description="spans that wait; more are dropped and counted"
-    )
+    user_hmac_secret_env: VariableName = key("", "environment variable that holds it")
+    timeout_s: Seconds = key(3.0, "limit of sending one batch, repetitions included")
+    interval_s: Seconds = key(1.0, "longest wait before spans are sent")
+    batch_max: int = key(128, "spans sent at a time", ge=1, le=10_000)
+    queue_max: int = key(4096, "spans that wait; more are dropped and counted", ge=1, le=1_000_000)

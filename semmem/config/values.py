@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
@@ -36,6 +37,12 @@ SECRET_CHARS_MIN = 16
 _URL_PORT = re.compile(r"https?://[^/]*:([0-9]+)(?:/|$)")
 
 
+STORE = "the store's client is made with it"
+NEWS = "the connection to other replicas is made with it"
+ERASING = "erasures under way keep to it"
+"""Why keys in several files need a restart."""
+
+
 class Section(BaseModel):
     """A mapping in the configuration: known keys only, exact types, never changed after loading."""
 
@@ -43,11 +50,28 @@ class Section(BaseModel):
         extra="forbid", frozen=True, strict=True, validate_default=True, hide_input_in_errors=True
     )
 
+    restart: ClassVar[str | Mapping[str, str]] = ""
+    """Why a running semmem does not take up another value: of all keys here, or by their names, separated by spaces.
+    Tests hold it against what the parts of a running semmem read."""
+
+    @classmethod
+    def restart_reason(cls, name: str) -> str:
+        """Why a key needs a restart; empty: a reload takes it up."""
+        if isinstance(cls.restart, str):
+            return cls.restart
+        return next((reason for names, reason in cls.restart.items() if name in names.split()), "")
+
     @model_validator(mode="before")
     @classmethod
     def _commented_out(cls, value: Any) -> Any:
         # A section whose keys are all commented out is null in YAML.
         return {} if value is None else value
+
+
+def key(default: Any, about: str, **bounds: Any) -> Any:
+    """A field: its default (``...``: it must be given), what the reference says of it, and its bounds as ``Field`` has
+    them."""
+    return Field(default, description=about, **bounds)
 
 
 def refusal(reason: str, remedy: str) -> PydanticCustomError:

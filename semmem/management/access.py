@@ -77,10 +77,6 @@ class Caller:
     token_id: str = ""
     by_header: bool = False
 
-    @property
-    def is_admin(self) -> bool:
-        return self.role is CallerRole.ADMIN
-
     def must(self, act: Act) -> None:
         """Raises Denied where this caller may not."""
         if act not in self.role.acts:

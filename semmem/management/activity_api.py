@@ -1,7 +1,4 @@
-"""The last requests as they ended, for an operator who watches: outcome words and figures, no content and no user.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""The last requests as they ended, for an operator who watches: outcome words and figures, no content and no user."""
 
 import itertools
 from collections import deque
@@ -12,7 +9,6 @@ from fastapi import APIRouter, Query, Request
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.problems import refuses
 from semmem.management.shown import Time, at
@@ -72,7 +68,7 @@ class Activity:
         return {"last": last, "requests": requests}
 
 
-def activity_routes(activity: Activity, _: May) -> APIRouter:
+def activity_routes(activity: Activity) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/v1/activity", **refuses("FORBIDDEN"))

@@ -10,19 +10,8 @@ Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 
 COUNTS = frozenset(
-    {"candidates", "deleted", "dropped", "dry_run", "purge_seconds", "purged", "receipt", "released", "restored"}
-    | {
-        "revoked",
-        "success",
-        "superseded",
-        "tokens_saved",
-        "turns",
-        "imported",
-        "updated",
-        "unchanged",
-        "erased",
-        "versions",
-    }
+    "candidates deleted dropped dry_run purge_seconds purged receipt released restored revoked success superseded"
+    " tokens_saved turns imported updated unchanged erased versions".split()
 )
 """Members of answers that are numbers, truth values, or objects of such: nothing that anybody said."""
 

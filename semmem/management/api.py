@@ -1,47 +1,45 @@
-"""The REST API under /v1: HTTP and JSON in, operations of Memories, JSON out.
+"""The REST API under /v1: HTTP and JSON in, operations of Memories, JSON out."""
 
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 import msgspec
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, FastAPI, Query, Request
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.lifecycle.everybody import ErasureOfAll
-from semmem.management.access import AccessRules, Act, Denied, user_for
+from semmem.management.access import AccessRules, Act, Denied
+from semmem.management.asked import Owner, Reader, may
 from semmem.management.changing import Changes
 from semmem.management.description import Described
 from semmem.management.door import CALLER, Door, DoorRules
-from semmem.management.erasing_api import add_erasing_routes
+from semmem.management.erasing_api import Purging, add_erasing_routes
 from semmem.management.errors import describe_errors
 from semmem.management.fields import (
     TOPIC_CHARS_MAX,
+    Body,
     Kind,
     MemoryId,
+    MetadataLimits,
+    MetadataRefused,
     Moment,
     NewUser,
     Number,
-    ProjectId,
     ScopeName,
     SessionId,
     Switch,
     Types,
-    UserId,
+    metadata_problem,
     missing,
 )
-from semmem.management.guards import TOUCHED, Guards
+from semmem.management.guards import Guards
 from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Stats, Wanted
 from semmem.management.memories import KeyInUse, Memories
-from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
 from semmem.management.problems import OF_USER, OF_WRITE, refuses
-from semmem.management.purging import Purging
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.shown import MemoryShown, shown
-from semmem.management.states import States
+from semmem.management.states_api import States
 from semmem.management.write_screen import Admitted, WriteScreen
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Announce, nobody_listens
@@ -60,10 +58,8 @@ PageNumber = Annotated[int | None, Query(ge=1, description="beats offset")]
 Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor; beats page and offset")]
 
 
-class NewMemory(BaseModel):
+class NewMemory(Body):
     """``override_screen``: store what the write screen would not; an administrator's word."""
-
-    model_config = ConfigDict(extra="forbid")
 
     content: str = Field(min_length=3, max_length=500)
     type: Kind = MemoryType.SEMANTIC
@@ -79,10 +75,8 @@ class NewMemory(BaseModel):
     merge_metadata: Switch = Field(default=False, description="with a key that is known: over the metadata it has")
 
 
-class ChangedMemory(BaseModel):
+class ChangedMemory(Body):
     """What is not named stays as it is; ``expires_at`` null: never. ``override_screen`` as in NewMemory."""
-
-    model_config = ConfigDict(extra="forbid")
 
     content: str | None = Field(default=None, min_length=3, max_length=500)
     type: Kind | None = None
@@ -108,9 +102,7 @@ class ChangedMemory(BaseModel):
         )
 
 
-class EndSession(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class EndSession(Body):
     user_id: NewUser = None
 
 
@@ -134,10 +126,6 @@ class SessionEnded(TypedDict):
     turns: int
 
 
-May = Callable[[Request, str | None, Act], str]
-"""Whose memories a call may touch in this way, given the user it names. Raises Denied."""
-
-
 def create_api(
     memories: Memories,
     access: AccessRules,
@@ -146,14 +134,14 @@ def create_api(
     door: DoorRules | None = None,
     metadata: MetadataLimits | None = None,
     screening: WriteScreen | None = None,
-    more: Sequence[Callable[[May], APIRouter]] = (),
+    more: Sequence[APIRouter] = (),
     purging: Purging | None = None,
     everybody: ErasureOfAll | None = None,
     guards: Guards | None = None,
     tracer: Tracer = NO_TRACER,
     states: States | None = None,
 ) -> FastAPI:
-    """The application; its OpenAPI description is at /openapi.json. ``more`` makes routes of other files. Without
+    """The application; its OpenAPI description is at /openapi.json. ``more``: routes of other files. Without
     ``purging`` there is nothing on disk to purge, without ``everybody`` nobody is forgotten but by name, and without
     ``states`` a preview shows none."""
     screening, limits, rules = screening or WriteScreen(), metadata or MetadataLimits(), door or DoorRules()
@@ -167,22 +155,6 @@ def create_api(
         guards=guards,
         tracer=tracer,
     )
-
-    def may(request: Request, asked_for: str | None, act: Act) -> str:
-        user = user_for(request.scope[CALLER], asked_for, act)
-        request.scope[TOUCHED].add(user)
-        return user
-
-    def reader(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
-        """A header that a proxy set beats the query; who only reads finds what is theirs."""
-        asked_for = None if request.scope[CALLER].by_header else user_id
-        return Scope(may(request, asked_for, Act.READ), project=project_id)
-
-    def owner(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
-        return Scope(may(request, user_id, Act.WRITE), project=project_id)
-
-    Reader = Annotated[Scope, Depends(reader)]
-    Owner = Annotated[Scope, Depends(owner)]
 
     @api.get("/v1/memory", **refuses(*OF_USER, "INVALID_CURSOR"))
     async def list_memories(
@@ -265,16 +237,16 @@ def create_api(
             raise Denied(409, "KEY_IN_USE", "another memory of this user has that key") from None
         return shown(_found(memory, memory_id))
 
-    add_retrieval_routes(api, memories, may, states)
+    add_retrieval_routes(api, memories, states)
     for routes in more:  # before what takes any name for a memory's id
-        api.include_router(routes(may))
+        api.include_router(routes)
 
     @api.get("/v1/memory/{memory_id}", **refuses(*OF_USER))
     async def get_memory(scope: Reader, memory_id: MemoryId) -> MemoryShown:
         """One memory, whatever its status."""
         return shown(_found(await memories.get(scope, memory_id), memory_id))
 
-    add_erasing_routes(api, memories, may, purging, everybody)
+    add_erasing_routes(api, memories, purging, everybody)
 
     @api.post("/v1/sessions/{session_id:path}/end", status_code=202, **refuses(*OF_USER))
     async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> SessionEnded:

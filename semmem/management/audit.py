@@ -8,10 +8,16 @@ counted and logged.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import os
+import sys
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from semmem.background import Outage
@@ -19,6 +25,61 @@ from semmem.management.access import Denied
 from semmem.management.answers import Heard, Send, counts_of
 from semmem.management.idempotency import READING, TOOLS, Call, Run, path_of
 from semmem.ports.events import Announce, ApiAudited, nobody_listens
+
+
+class InOrder:
+    """Calls ``append`` in a thread of its own, once at a time."""
+
+    def __init__(self, append: Callable[[str], None]) -> None:
+        self._append = append
+        self._thread = ThreadPoolExecutor(1, "semmem-audit")
+
+    async def __call__(self, line: str) -> None:
+        """The line is out when this returns. Raises OSError."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._append, line)
+
+
+class AuditFile:
+    """Appends lines to ``path``, which becomes ``path.1`` before it has more than ``bytes_max``; of ``files_max`` files
+    in all the oldest goes. It is opened for each line, so that others may turn it over as well. For its owner alone."""
+
+    def __init__(self, path: Path, *, bytes_max: int, files_max: int) -> None:
+        self._path = path
+        self._bytes_max = bytes_max
+        self._files_max = files_max
+
+    def __call__(self, line: str) -> None:
+        data = line.encode() + b"\n"
+        if self._size() + len(data) > self._bytes_max:
+            self._turn_over()
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def _size(self) -> int:
+        try:
+            return self._path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _turn_over(self) -> None:
+        for number in range(self._files_max - 1, 0, -1):
+            earlier = self._numbered(number - 1)
+            if earlier.exists():
+                os.replace(earlier, self._numbered(number))
+        self._path.unlink(missing_ok=True)  # the only file
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}") if number else self._path
+
+
+def to_stdout(line: str) -> None:
+    """One line on standard output, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
 
 log = logging.getLogger(__name__)
 
@@ -29,25 +90,18 @@ TOLD_BYTES_MAX = 64 * 1024
 """Of a longer answer no numbers are told."""
 
 
+@dataclass(eq=False)
 class Audit:
     """``write`` appends a line, and raises OSError; ``name`` gives the keyed digest of a user. ``reading``: also calls
     that show memories of somebody whom the caller is not bound to. ``clock`` in seconds since the epoch."""
 
-    def __init__(
-        self,
-        write: Callable[[str], Awaitable[None]],
-        name: Callable[[str], str],
-        *,
-        clock: Callable[[], float],
-        reading: bool = True,
-        announce: Announce = nobody_listens,
-    ) -> None:
-        self._write = write
-        self._clock = clock
-        self._reading = reading
-        self._announce = announce
-        self._outage = Outage(log, "write the audit log")
-        self.name = name
+    write: Callable[[str], Awaitable[None]]
+    name: Callable[[str], str]
+    _: KW_ONLY
+    clock: Callable[[], float]
+    reading: bool = True
+    announce: Announce = nobody_listens
+    _outage: Outage = field(init=False, default_factory=lambda: Outage(log, "write the audit log"))
 
     async def call(self, call: Call, scope: Mapping[str, Any], run: Run, send: Send) -> None:
         """Run it, and write its line if it has one. Raises what ``run`` raises."""
@@ -71,12 +125,12 @@ class Audit:
         path = path_of(call.head)
         if call.head.method not in ("GET", "HEAD", "OPTIONS") and path not in READING:
             return True
-        return self._reading and call.caller.user is None and (bool(call.users) or path in SHOWS_EVERYBODY)
+        return self.reading and call.caller.user is None and (bool(call.users) or path in SHOWS_EVERYBODY)
 
     def _line(self, call: Call, scope: Mapping[str, Any], status: int, code: str, heard: Heard) -> str:
         caller = call.caller
         told: dict[str, Any] = {
-            "time": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
+            "time": datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="milliseconds"),
             "role": str(caller.role),
             "token_id": caller.token_id or None,
             "caller": None if caller.user is None else self.name(caller.user),
@@ -90,13 +144,13 @@ class Audit:
 
     async def _note(self, line: str) -> None:
         try:
-            await self._write(line)
+            await self.write(line)
         except OSError as error:
             self._outage.failed(error.strerror)
-            self._announce(ApiAudited("failed"))
+            self.announce(ApiAudited("failed"))
         else:
             self._outage.worked()
-            self._announce(ApiAudited("written"))
+            self.announce(ApiAudited("written"))
 
 
 def _code(told: Mapping[str, Any]) -> str:

@@ -1,13 +1,9 @@
-"""The route by which an administrator finds a user in the audit log, which names nobody.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""The route by which an administrator finds a user in the audit log, which names nobody."""
 
 from fastapi import APIRouter, Request
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
 from semmem.management.audit import Audit
 from semmem.management.door import CALLER
 from semmem.management.fields import UserId
@@ -21,7 +17,7 @@ class AuditName(TypedDict):
     name: str
 
 
-def audit_routes(audit: Audit | None, _: May) -> APIRouter:
+def audit_routes(audit: Audit | None) -> APIRouter:
     """``audit`` None: there is no log."""
     routes = APIRouter()
 

@@ -1,14 +1,11 @@
-"""Routes for copies of everything: backup, export, import, erasures. For an administrator only.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for copies of everything: backup, export, import, erasures. For an administrator only."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Literal, NotRequired
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.backup import erasures
@@ -17,19 +14,16 @@ from semmem.backup.importing import Imports, WrongLine
 from semmem.backup.lines import LINE_BYTES_MAX
 from semmem.backup.snapshot import BackupRunning, Snapshots
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
 from semmem.management.door import CALLER
-from semmem.management.fields import UserId
+from semmem.management.fields import Body, UserId
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.ports.erasure import KnownErasures
 
 LINES_MAX = 500
 
 
-class Lines(BaseModel):
+class Lines(Body):
     """Lines of an export, each as text, and the signature of the model that their vectors are of."""
-
-    model_config = ConfigDict(extra="forbid")
 
     signature: str = Field(default="", max_length=1024)
     lines: list[Annotated[str, Field(max_length=LINE_BYTES_MAX)]] = Field(max_length=LINES_MAX)
@@ -75,7 +69,7 @@ def _stream(media_type: str, what: str) -> dict[str, Any]:
 
 
 def backup_routes(
-    snapshots: Snapshots, exports: Exports, imports: Imports, known: KnownErasures, clock: Callable[[], float], _: May
+    snapshots: Snapshots, exports: Exports, imports: Imports, known: KnownErasures, clock: Callable[[], float]
 ) -> APIRouter:
     """Everything that concerns all users."""
     routes = APIRouter()

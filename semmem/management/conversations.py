@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from semmem.management.listing import BadCursor, cursor_of, place_told
 from semmem.memory import Role, Scope, ToolCall
@@ -64,6 +64,7 @@ class Erased(Exception):
     """What was told is from before an erasure that covers it."""
 
 
+@dataclass(eq=False)
 class Conversations:
     """Operations on one user's conversations. Raises JournalError.
 
@@ -72,39 +73,29 @@ class Conversations:
     gone, and which.
     """
 
-    def __init__(
-        self,
-        records: ConversationRecords,
-        limits: ConversationLimits,
-        *,
-        settle: Callable[[], Awaitable[object]],
-        clock: Callable[[], float],
-        after: Callable[[str, float], float] = lambda _user, now: now,
-        recording: bool,
-        forgotten: Callable[[str, str], None] = lambda _user, _conversation_id: None,
-    ) -> None:
-        self._records = records
-        self._limits = limits
-        self._settle = settle
-        self._clock = clock
-        self._after = after
-        self.recording = recording
-        self._forgotten = forgotten
+    records: ConversationRecords
+    limits: ConversationLimits
+    _: KW_ONLY
+    settle: Callable[[], Awaitable[object]]
+    clock: Callable[[], float]
+    after: Callable[[str, float], float] = lambda _user, now: now
+    recording: bool
+    forgotten: Callable[[str, str], None] = lambda _user, _conversation_id: None
 
     async def page(
         self, scope: Scope, wanted: Wanted, *, text: str | None, cursor: str | None
     ) -> tuple[list[KeptConversation], str | None]:
         """One page, newest first, and where the next one begins. Raises BadCursor."""
-        await self._settle()
+        await self.settle()
         before = None if cursor is None else _read_cursor(cursor)
         asked = replace(wanted, limit=wanted.limit + 1, words=words_of(text), before=before)
-        found = await self._records.conversations(scope, asked, self._limits)
+        found = await self.records.conversations(scope, asked, self.limits)
         shown = found[: wanted.limit]
         return shown, _cursor(shown[-1]) if len(found) > len(shown) else None
 
     async def get(self, scope: Scope, conversation_id: str) -> KeptConversation | None:
-        await self._settle()
-        return await self._records.conversation(scope, conversation_id)
+        await self.settle()
+        return await self.records.conversation(scope, conversation_id)
 
     async def messages(
         self, scope: Scope, conversation_id: str, *, limit: int, cursor: str | None = None
@@ -114,7 +105,7 @@ class Conversations:
         if kind == BEHIND:
             return await self._behind(scope, conversation_id, place, limit)
         number = limit if kind == BEFORE else limit // 2
-        found = await self._records.messages(scope, conversation_id, before=place, limit=number + 1)
+        found = await self.records.messages(scope, conversation_id, before=place, limit=number + 1)
         shown = found[1:] if len(found) > number else found
         earlier = MessagesPage(shown, *_cursors(shown, before=len(found) > number, behind=True))
         if kind == BEFORE:
@@ -125,7 +116,7 @@ class Conversations:
         return MessagesPage(messages, *_cursors(messages, before=len(found) > number, behind=bool(later.next_cursor)))
 
     async def _behind(self, scope: Scope, conversation_id: str, place: str, limit: int) -> MessagesPage:
-        found = await self._records.messages(scope, conversation_id, after=place, limit=limit + 1)
+        found = await self.records.messages(scope, conversation_id, after=place, limit=limit + 1)
         shown = found[:limit]
         return MessagesPage(shown, *_cursors(shown, before=bool(place), behind=len(found) > limit))
 
@@ -134,22 +125,22 @@ class Conversations:
         words = words_of(text)
         if not words:
             return Matches(0, ())
-        return await self._records.matches(scope, conversation_id, words, self._limits, limit=limit)
+        return await self.records.matches(scope, conversation_id, words, self.limits, limit=limit)
 
     async def facets(self, scope: Scope, *, limit: int) -> ConversationFacets:
         """Which projects and tags there are."""
-        await self._settle()
-        return await self._records.conversation_facets(scope, read_max=FACETS_READ_MAX, limit=limit)
+        await self.settle()
+        return await self.records.conversation_facets(scope, read_max=FACETS_READ_MAX, limit=limit)
 
     async def everything(self, scope: Scope, conversation_id: str) -> list[KeptMessage]:
         """All messages: at most as many as a conversation keeps."""
-        return await self._records.messages(scope, conversation_id, limit=self._limits.messages_max)
+        return await self.records.messages(scope, conversation_id, limit=self.limits.messages_max)
 
     async def create(
         self, scope: Scope, told: Sequence[Told], *, title: str | None, tags: Sequence[str]
     ) -> KeptConversation:
         """A conversation of its own, in the order in which it is told. Raises Erased."""
-        now = self._after(scope.user, self._clock())
+        now = self.after(scope.user, self.clock())
         if not told:
             return await self._put(self._empty(scope, now, title, tags), ())
         name = "conv_" + secrets.token_hex(16)
@@ -184,14 +175,14 @@ class Conversations:
 
     async def _put(self, kept: KeptConversation, messages: Sequence[KeptMessage]) -> KeptConversation:
         """Raises Erased."""
-        put = await self._records.put_conversation(kept, messages, self._limits)
+        put = await self.records.put_conversation(kept, messages, self.limits)
         if put is None:
             raise Erased
         return put
 
     def _message(self, said: Told, place: int, name: str, begun: float, now: float) -> KeptMessage:
         """Whatever time it says, it is told now: an erasure until now takes it, and no earlier one."""
-        chars_max = self._limits.message_chars_max
+        chars_max = self.limits.message_chars_max
         turn = f"i_{name.removeprefix('conv_')}_{place:06d}"
         at = begun if said.at is None else said.at
         return KeptMessage(
@@ -219,19 +210,19 @@ class Conversations:
         self, scope: Scope, conversation_id: str, *, title: str | None, tags: Sequence[str] | None
     ) -> KeptConversation | None:
         """Another title, or tags; None where there is no such conversation."""
-        now = self._after(scope.user, self._clock())
-        return await self._records.change_conversation(scope, conversation_id, title=title, tags=tags, now=now)
+        now = self.after(scope.user, self.clock())
+        return await self.records.change_conversation(scope, conversation_id, title=title, tags=tags, now=now)
 
     async def forget(self, scope: Scope, conversation_id: str) -> int | None:
         """Remove it, and what is still under way of it; how many messages. None where there is none."""
-        now = self._after(scope.user, self._clock())
-        gone = await self._records.forget_conversation(scope, conversation_id, now=now)
-        self._forgotten(scope.user, conversation_id)
+        now = self.after(scope.user, self.clock())
+        gone = await self.records.forget_conversation(scope, conversation_id, now=now)
+        self.forgotten(scope.user, conversation_id)
         return gone
 
     async def counts(self, user: str | None) -> ConversationCounts:
         """Of everybody, or of one user."""
-        return await self._records.conversation_counts(user)
+        return await self.records.conversation_counts(user)
 
 
 def around(match: Match) -> str:

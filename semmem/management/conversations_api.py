@@ -1,19 +1,16 @@
-"""Routes for recorded conversations: list, search, read, import, title, tag, remove, export.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for recorded conversations: list, search, read, import, title, tag, remove, export."""
 
 import json
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from semmem.conversations.transcript import markdown
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
+from semmem.management.asked import Owner, Reader, may
 from semmem.management.conversations import Conversations, Erased, Told, around
 from semmem.management.conversations_shown import (
     ConversationDeleted,
@@ -32,10 +29,10 @@ from semmem.management.conversations_shown import (
 from semmem.management.door import CALLER
 from semmem.management.fields import (
     NO_CONTROLS,
+    Body,
     Count,
     Moment,
     NewUser,
-    ProjectId,
     ScopeName,
     SessionId,
     Switch,
@@ -84,21 +81,17 @@ MessageWords = Annotated[str, Query(alias="q", min_length=1, max_length=500, des
 MessagesLimit = Annotated[int, Query(ge=1, le=MESSAGES_MAX)]
 
 
-class NewCall(BaseModel):
+class NewCall(Body):
     """A call of a tool; ``arguments`` as the model wrote them."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: Name = ""
     name: Name
     arguments: str = ""
 
 
-class NewMessage(BaseModel):
+class NewMessage(Body):
     """What somebody said, as an export shows it. ``at``: null for no known time. Its former ``id`` and ``cut`` are
     taken and say nothing."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: Role
     content: str = ""
@@ -132,11 +125,9 @@ class NewMessage(BaseModel):
         )
 
 
-class NewConversation(BaseModel):
+class NewConversation(Body):
     """Without a title it has the first line of the user's first words. Without messages it is one that a request of
     the Responses API may name as its ``conversation``; its session is then called like it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     user_id: NewUser = None
     project_id: ScopeName = None
@@ -153,28 +144,16 @@ class NewConversation(BaseModel):
         return self
 
 
-class ChangedConversation(BaseModel):
+class ChangedConversation(Body):
     """What is not named stays as it is."""
-
-    model_config = ConfigDict(extra="forbid")
 
     title: Line | None = None
     tags: Tags | None = None
 
 
-def conversation_routes(conversations: Conversations, may: May) -> APIRouter:
+def conversation_routes(conversations: Conversations) -> APIRouter:
     """What was recorded of one user's conversations, and what was imported."""
     routes = APIRouter()
-
-    def reader(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
-        asked_for = None if request.scope[CALLER].by_header else user_id
-        return Scope(may(request, asked_for, Act.READ), project=project_id)
-
-    def owner(request: Request, user_id: UserId = None, project_id: ProjectId = None) -> Scope:
-        return Scope(may(request, user_id, Act.WRITE), project=project_id)
-
-    Reader = Annotated[Scope, Depends(reader)]
-    Owner = Annotated[Scope, Depends(owner)]
 
     async def known(scope: Scope, conversation_id: str) -> KeptConversation:
         """Raises Denied."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 
 from semmem.extraction.dedup import Dedup
@@ -88,6 +88,7 @@ class Reflected:
     withdrawn: int = 0
 
 
+@dataclass(eq=False)
 class Curation:
     """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, NothingToUndo, and the exceptions above.
 
@@ -95,60 +96,46 @@ class Curation:
     the same user's memories. ``holds``: shared with whoever else changes memories in this process.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        records: CurationRecords,
-        dedup: Dedup,
-        undoing: Undoing,
-        consolidator: Consolidator,
-        summariser: Summariser,
-        reflector: Reflector,
-        *,
-        clock: Callable[[], float],
-        holds: Holds,
-        hold_wait_s: float = 5.0,
-        announce: Announce = nobody_listens,
-    ) -> None:
-        self._store = store
-        self._records = records
-        self._dedup = dedup
-        self._undoing = undoing
-        self._consolidator = consolidator
-        self._summariser = summariser
-        self._reflector = reflector
-        self._clock = clock
-        self._hold_wait_s = hold_wait_s
-        self._holds = holds
-        self._announce = announce
+    store: Store
+    records: CurationRecords
+    dedup: Dedup
+    undoing: Undoing
+    consolidator: Consolidator
+    summariser: Summariser
+    reflector: Reflector
+    _: KW_ONLY
+    clock: Callable[[], float]
+    holds: Holds
+    hold_wait_s: float = 5.0
+    announce: Announce = nobody_listens
 
     async def history(self, scope: Scope, memory_id: str) -> Story | None:
         """None when the scope has no such memory."""
-        current = await self._store.get(scope, memory_id)
+        current = await self.store.get(scope, memory_id)
         if current is None:
             return None
-        versions = await self._records.versions(Scope(scope.user), memory_id)
-        uses = await self._records.uses(scope.user)
-        dropped = await self._records.dropped(Scope(scope.user), memory_id)
+        versions = await self.records.versions(Scope(scope.user), memory_id)
+        uses = await self.records.uses(scope.user)
+        dropped = await self.records.dropped(Scope(scope.user), memory_id)
         return Story(current, versions, uses.get(memory_id, Uses()), dropped)
 
     async def release(self, scope: Scope, memory_id: str) -> tuple[Action, Memory] | None:
         """Let a quarantined memory be retrieved; the action taken. None when there is no such memory."""
         async with self._held(scope.user) as hold_id:
-            memory = await self._store.get(scope, memory_id)
+            memory = await self.store.get(scope, memory_id)
             if memory is None:
                 return None
             if memory.status is not MemoryStatus.QUARANTINED or memory.embedding is None:
                 raise NotQuarantined
-            action, released = await self._dedup.release(memory, batch=hold_id, now=self._clock())
+            action, released = await self.dedup.release(memory, batch=hold_id, now=self.clock())
         return None if action is Action.FORGOTTEN else (action, released)
 
     async def undo(self, scope: Scope, memory_id: str) -> Undone | None:
         """Take back that a standing memory ended or changed with this one. None when there is no such memory."""
         async with self._held(scope.user) as hold_id:
-            memory = await self._store.get(scope, memory_id)
-            undone = None if memory is None else await self._undoing.undo(memory, hold=hold_id, now=self._clock())
-        self._announce(MemoriesRemoved(UNDONE, int(undone is not None)))
+            memory = await self.store.get(scope, memory_id)
+            undone = None if memory is None else await self.undoing.undo(memory, hold=hold_id, now=self.clock())
+        self.announce(MemoriesRemoved(UNDONE, int(undone is not None)))
         return undone
 
     async def consolidate(self, scope: Scope, *, dry_run: bool) -> Consolidated:
@@ -157,8 +144,8 @@ class Curation:
             return await self._duplicates(scope)
         async with self._held(scope.user) as hold_id:
             found = await self._duplicates(scope)
-            superseded = await self._consolidator.merge(found.groups, hold_id=hold_id, now=self._clock())
-        self._announce(MemoriesRemoved(MERGED, superseded))
+            superseded = await self.consolidator.merge(found.groups, hold_id=hold_id, now=self.clock())
+        self.announce(MemoriesRemoved(MERGED, superseded))
         return Consolidated(found.candidates, found.groups, found.tokens_saved, superseded)
 
     async def summarise(self, scope: Scope, *, older_than_days: float, dry_run: bool) -> Summarised:
@@ -166,36 +153,36 @@ class Curation:
 
         The model is asked before the user is held: its time is nobody else's.
         """
-        now = self._clock()
+        now = self.clock()
         memories = await self._everything(scope)
-        groups = await self._summariser.related(memories, older_than=now - older_than_days * DAY_S, now=now)
+        groups = await self.summariser.related(memories, older_than=now - older_than_days * DAY_S, now=now)
         candidates = sum(map(len, groups))
         if dry_run:
             return Summarised(candidates, [Summary(group) for group in groups], [], 0)
-        if not self._summariser.has_model:
+        if not self.summariser.has_model:
             raise NoModel(f"{candidates} memories in {len(groups)} groups could be summarised")
-        summaries = [await self._summariser.summarise(group) for group in groups]
+        summaries = [await self.summariser.summarise(group) for group in groups]
         created = await self._replace([summary for summary in summaries if not summary.reason], scope.user)
         return Summarised(candidates, summaries, [memory for memory, _ in created], sum(saved for _, saved in created))
 
     async def reflect(self, scope: Scope, *, dry_run: bool) -> Reflected:
         """Find patterns in the scope's memories and remember them; a dry run remembers nothing. As in ``summarise`` the
         model is asked before the user is held; a dry run without one only counts."""
-        now = self._clock()
-        groups = self._reflector.material(await self._everything(scope), now)
+        now = self.clock()
+        groups = self.reflector.material(await self._everything(scope), now)
         candidates = sum(map(len, groups))
-        if not self._reflector.has_model:
+        if not self.reflector.has_model:
             if dry_run:
                 return Reflected(candidates, [])
             raise NoModel(f"{candidates} memories could be reflected on")
-        found = [each for group in groups for each in await self._reflector.reflect(group)]
+        found = [each for group in groups for each in await self.reflector.reflect(group)]
         if dry_run:
             return Reflected(candidates, found)
         async with self._held(scope.user) as hold_id:
             everything = await self._everything(Scope(scope.user))
-            withdrawn = await self._reflector.withdraw(everything, hold_id=hold_id, now=now)
-            kept = [await self._reflector.keep(each, hold_id=hold_id, now=now) for each in found if not each.reason]
-        self._announce(MemoriesRemoved(UNFOUNDED, withdrawn))
+            withdrawn = await self.reflector.withdraw(everything, hold_id=hold_id, now=now)
+            kept = [await self.reflector.keep(each, hold_id=hold_id, now=now) for each in found if not each.reason]
+        self.announce(MemoriesRemoved(UNFOUNDED, withdrawn))
         return Reflected(candidates, found, [memory for memory in kept if memory is not None], withdrawn)
 
     async def _replace(self, summaries: Sequence[Summary], user: str) -> list[tuple[Memory, int]]:
@@ -204,24 +191,24 @@ class Curation:
         created: list[tuple[Memory, int]] = []
         async with self._held(user) as hold_id:
             for summary in summaries:
-                memory = await self._summariser.replace(summary, hold_id=hold_id, now=self._clock())
+                memory = await self.summariser.replace(summary, hold_id=hold_id, now=self.clock())
                 if memory is not None:
-                    self._announce(MemoriesRemoved(SUMMARISED, len(summary.of)))
+                    self.announce(MemoriesRemoved(SUMMARISED, len(summary.of)))
                     created.append((memory, _tokens(summary.of) - _tokens([memory])))
         return created
 
     async def _duplicates(self, scope: Scope) -> Consolidated:
         memories = await self._everything(scope)
-        groups = await self._consolidator.groups(memories, self._clock())
+        groups = await self.consolidator.groups(memories, self.clock())
         saved = sum(_tokens(group.merged) for group in groups)
         return Consolidated(sum(1 + len(group.merged) for group in groups), groups, saved)
 
     async def _everything(self, scope: Scope) -> list[Memory]:
-        return await self._store.list(scope, limit=max(1, await self._store.count(scope)))
+        return await self.store.list(scope, limit=max(1, await self.store.count(scope)))
 
     def _held(self, user: str) -> AbstractAsyncContextManager[str]:
         """Nobody else learns or changes the user's memories inside. Raises Busy."""
-        return self._holds.held(user, wait_s=self._hold_wait_s)
+        return self.holds.held(user, wait_s=self.hold_wait_s)
 
 
 def _why(old: Memory, new: Memory) -> str | None:

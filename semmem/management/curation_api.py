@@ -1,20 +1,17 @@
-"""Routes for the life of memories: history, release from quarantine, a change undone, consolidation, summaries.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for the life of memories: history, release from quarantine, a change undone, consolidation, summaries."""
 
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.extraction.placed import Action
 from semmem.extraction.undoing import NothingToUndo
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
+from semmem.management.asked import Owner, may
 from semmem.management.curation import Curation, NoModel, NotQuarantined
-from semmem.management.fields import MemoryId, NewUser, Number, ProjectId, ScopeName, Switch, UserId, missing
+from semmem.management.fields import Body, MemoryId, NewUser, Number, ProjectId, ScopeName, Switch, UserId, missing
 from semmem.management.problems import OF_USER, OF_WRITE, refuses
 from semmem.management.shown import MemoryShown, Time, shown, time_shown
 from semmem.memory import SUPERSEDED_BY, SUPERSEDED_WHY, Memory, Scope
@@ -22,10 +19,8 @@ from semmem.upkeep.consolidation import Group
 from semmem.upkeep.summaries import Summary
 
 
-class Consolidate(BaseModel):
+class Consolidate(Body):
     """Which memories; without a project all of the user's."""
-
-    model_config = ConfigDict(extra="forbid")
 
     user_id: NewUser = None
     project_id: ScopeName = None
@@ -153,7 +148,7 @@ class UndoneShown(TypedDict):
     memory: MemoryShown
 
 
-def curation_routes(life: Curation, may: May) -> APIRouter:
+def curation_routes(life: Curation) -> APIRouter:
     """Everything under /v1/memory that is done with what is remembered already."""
     routes = APIRouter()
 
@@ -229,12 +224,10 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
         }
 
     @routes.post("/v1/memory/{memory_id}/release", **refuses(*OF_WRITE, "NOT_QUARANTINED"))
-    async def release(
-        request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
-    ) -> Released:
+    async def release(scope: Owner, memory_id: MemoryId) -> Released:
         """Let a quarantined memory be retrieved."""
         try:
-            found = await life.release(Scope(may(request, user_id, Act.WRITE), project=project_id), memory_id)
+            found = await life.release(scope, memory_id)
         except NotQuarantined:
             raise Denied(409, "NOT_QUARANTINED", "only a quarantined memory can be released") from None
         if found is None:
@@ -243,12 +236,10 @@ def curation_routes(life: Curation, may: May) -> APIRouter:
         return {"released": action is not Action.UNCHANGED, "memory": shown(memory)}
 
     @routes.post("/v1/memory/{memory_id}/undo", **refuses(*OF_WRITE, "NOTHING_TO_UNDO"))
-    async def undo(
-        request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
-    ) -> UndoneShown:
+    async def undo(scope: Owner, memory_id: MemoryId) -> UndoneShown:
         """Take back that a standing memory ended or changed with this one: what was known before is known again."""
         try:
-            undone = await life.undo(Scope(may(request, user_id, Act.WRITE), project=project_id), memory_id)
+            undone = await life.undo(scope, memory_id)
         except NothingToUndo:
             reason = "no standing memory ended or changed with this one, or it was changed or replaced since"
             raise Denied(409, "NOTHING_TO_UNDO", reason) from None

@@ -22,8 +22,8 @@ from semmem import __version__
 from semmem.management.access import AccessRules
 from semmem.management.door import DoorRules
 from semmem.management.errors import FIELD_CODES
+from semmem.management.fields import MetadataLimits
 from semmem.management.idempotency import METHODS, READING
-from semmem.management.metadata import MetadataLimits
 from semmem.management.problems import (
     EVERY_CALL,
     OF_KEY,

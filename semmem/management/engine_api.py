@@ -1,7 +1,4 @@
-"""Routes for whoever operates semmem: what it runs on, whether that works, and who has memories. No content.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for whoever operates semmem: what it runs on, whether that works, and who has memories. No content."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,13 +9,12 @@ from fastapi import APIRouter, Query, Request
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.fields import USER_CHARS_MAX
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.reload_api import ReloadState
 from semmem.management.shown import Time
-from semmem.management.switches import SwitchesShown, words
+from semmem.management.switch_api import SwitchesShown, words
 from semmem.ports.errors import SemmemError
 from semmem.ports.switches import UNSAID
 from semmem.request.switches import Switches
@@ -121,7 +117,7 @@ class Engine:
     users_after: KnownAfter
 
 
-def engine_routes(engine: Engine, _: May, *, switches: Switches | None = None) -> APIRouter:
+def engine_routes(engine: Engine, *, switches: Switches | None = None) -> APIRouter:
     """Everything that is of no single user. ``switches``: those that requests obey."""
     routes, known = APIRouter(), switches or Switches()
 

@@ -1,9 +1,9 @@
-"""Routes that forget: one memory, a scope of one user, or everybody.
+"""Routes that forget: one memory, a scope of one user, or everybody."""
 
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
-
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import FastAPI, Query, Request
@@ -11,13 +11,57 @@ from fastapi import FastAPI, Query, Request
 from semmem.lifecycle.erasure import Receipt
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import Act, Denied
+from semmem.management.asked import may
 from semmem.management.door import CALLER
 from semmem.management.fields import MemoryId, ProjectId, SessionId, Types, UserId, missing
 from semmem.management.memories import Memories
 from semmem.management.problems import OF_ERASURE, refuses
-from semmem.management.purging import Purged, Purging
 from semmem.management.shown import DeletedShown
 from semmem.memory import PASSAGES, Scope
+from semmem.ports.store import Purgeable
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """``purged`` is False when some removed rows stay until a server compacts. ``seconds``: how long it took."""
+
+    purged: bool
+    seconds: float
+
+
+class Purging:
+    """Purges ``parts``, one purge at a time. Those who ask while one runs share the next."""
+
+    def __init__(self, parts: Sequence[Purgeable], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._parts = parts
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._begun = 0
+        self._last: tuple[int, bool] = (0, False)
+
+    async def run(self) -> Purged:
+        """Everything removed before this call has left the files when it returns.
+
+        Raises the first error of a part (StoreError, JournalError) when all have been tried: nothing is promised then.
+        """
+        asked, before = self._clock(), self._begun
+        async with self._turn:
+            number, purged = self._last
+            if number <= before:  # no purge that began after this call has ended
+                purged = await self._purge()
+        return Purged(purged, self._clock() - asked)
+
+    async def _purge(self) -> bool:
+        self._begun += 1
+        number = self._begun
+        results = await asyncio.gather(*(part.purge() for part in self._parts), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        purged = all(results)
+        self._last = (number, purged)
+        return purged
+
 
 DAY_S = 86_400.0
 
@@ -33,14 +77,8 @@ OF_SCOPE: Final = OF_ONE | {"session_id", "type", "older_than_days", "all"}
 NAME_CHARS_MAX = 60
 
 
-def add_erasing_routes(
-    api: FastAPI,
-    memories: Memories,
-    may: Callable[[Request, str | None, Act], str],
-    purging: Purging | None,
-    of_all: ErasureOfAll | None,
-) -> None:
-    """``may`` gives the user whose memories a call may change, or raises Denied."""
+def add_erasing_routes(api: FastAPI, memories: Memories, purging: Purging | None, of_all: ErasureOfAll | None) -> None:
+    """As ``create_api`` says of them."""
 
     @api.delete("/v1/memory", **refuses(*OF_ERASURE))
     async def delete_memories(

@@ -1,20 +1,58 @@
-"""The route for feedback: which memories helped, and which did not.
+"""A user's word on memories that were shown, helpful or not, and the route for it."""
 
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
-
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.api import May
-from semmem.management.feedback import FeedbackDesk
-from semmem.management.fields import NO_CONTROLS, NewUser, ScopeName, Switch, missing
+from semmem.management.asked import may
+from semmem.management.fields import NO_CONTROLS, Body, NewUser, ScopeName, Switch, missing
 from semmem.management.problems import OF_USER, refuses
 from semmem.memory import Scope
+from semmem.ports.events import Announce, FeedbackGiven, nobody_listens
+from semmem.ports.feedback import FeedbackRecords
+from semmem.ports.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The ids of the memories that the word is kept for, and of those that the scope does not have."""
+
+    recorded: Sequence[str]
+    unknown: Sequence[str]
+
+
+@dataclass(eq=False)
+class FeedbackDesk:
+    """``refresh``: what was kept is obeyed here at once. ``entries_max``: memories with votes, of all users together.
+
+    Raises StoreError and JournalError. FeedbackGiven is announced.
+    """
+
+    store: Store
+    records: FeedbackRecords
+    refresh: Callable[[], Awaitable[None]]
+    _: KW_ONLY
+    entries_max: int
+    clock: Callable[[], float]
+    announce: Announce = nobody_listens
+
+    async def hear(self, scope: Scope, memory_ids: Sequence[str], *, helpful: bool) -> Heard:
+        """A memory that is named twice has one vote."""
+        asked = list(dict.fromkeys(memory_ids))
+        found = [memory for each in asked if (memory := await self.store.get(scope, each)) is not None]
+        said_at = {memory.id: memory.updated_at for memory in found}
+        if said_at:
+            limit = self.entries_max
+            await self.records.add_votes(scope.user, said_at, helpful=helpful, now=self.clock(), entries_max=limit)
+            await self.refresh()
+            self.announce(FeedbackGiven("helpful" if helpful else "unhelpful", len(said_at)))
+        return Heard(list(said_at), [each for each in asked if each not in said_at])
+
 
 MEMORIES_MAX = 50
 """Memories in one call: as many as a request shows at most."""
@@ -22,10 +60,8 @@ MEMORIES_MAX = 50
 Id = Annotated[str, Field(min_length=1, max_length=256, pattern=NO_CONTROLS)]
 
 
-class Feedback(BaseModel):
+class Feedback(Body):
     """Of memories of one user; without a project all of the user's may be named."""
-
-    model_config = ConfigDict(extra="forbid")
 
     memory_ids: list[Id] = Field(min_length=1, max_length=MEMORIES_MAX)
     helpful: Switch
@@ -41,7 +77,7 @@ class FeedbackShown(TypedDict):
     unknown: list[str]
 
 
-def feedback_routes(desk: FeedbackDesk, may: May) -> APIRouter:
+def feedback_routes(desk: FeedbackDesk) -> APIRouter:
     """What users say of what is remembered."""
     routes = APIRouter()
 

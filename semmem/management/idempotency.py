@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
 
 from semmem.management.access import Caller, Denied
@@ -61,13 +61,14 @@ class Call:
 Run = Callable[[Send], Awaitable[None]]
 
 
+@dataclass(eq=False)
 class Idempotency:
     """``clock`` in seconds since the epoch, the same on every replica."""
 
-    def __init__(self, records: CallRecords, rules: IdempotencyRules, *, clock: Callable[[], float]) -> None:
-        self._records = records
-        self._rules = rules
-        self._clock = clock
+    records: CallRecords
+    rules: IdempotencyRules
+    _: KW_ONLY
+    clock: Callable[[], float]
 
     async def call(self, call: Call, run: Run, send: Send) -> None:
         """Run it, or answer as it was answered. Raises Denied."""
@@ -83,12 +84,12 @@ class Idempotency:
             await _replay(known, request, send)
 
     async def _begin(self, key: str, request: str) -> KnownCall | None:
-        rules = self._rules
+        rules = self.rules
         try:
-            return await self._records.begin_call(
+            return await self.records.begin_call(
                 key,
                 request,
-                now=self._clock(),
+                now=self.clock(),
                 lease_s=rules.lease_s,
                 keep_s=rules.keep_s,
                 calls_max=rules.calls_max,
@@ -98,7 +99,7 @@ class Idempotency:
             raise Denied(503, "IDEMPOTENCY_NOT_AVAILABLE", reason) from None
 
     async def _run(self, key: str, call: Call, run: Run, send: Send) -> None:
-        heard = Heard(send, bytes_max=self._rules.answer_bytes_max, held=True)
+        heard = Heard(send, bytes_max=self.rules.answer_bytes_max, held=True)
         try:
             await run(heard)
         except Exception:
@@ -116,9 +117,9 @@ class Idempotency:
         """What cannot be noted stays under way: a retry is told so, until the lease is over."""
         try:
             if answer is None:
-                await self._records.drop_call(key)
+                await self.records.drop_call(key)
             else:
-                await self._records.end_call(key, answer, users)
+                await self.records.end_call(key, answer, users)
         except JournalError:
             pass
 

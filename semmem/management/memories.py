@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from semmem.lifecycle.erasure import Erasure, Receipt
@@ -13,8 +13,8 @@ from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.reflected import bases
 from semmem.lifecycle.writes import Writes
 from semmem.management.changing import Changes, callers, changed
+from semmem.management.fields import MetadataLimits, MetadataRefused, metadata_problem
 from semmem.management.listing import ROWS_MAX, Page, Stats, Wanted, cut, stats
-from semmem.management.metadata import MetadataLimits, MetadataRefused, metadata_problem
 from semmem.memory import (
     PASSAGES,
     Controls,
@@ -48,6 +48,7 @@ class KeyInUse(Exception):
     """Another memory of the user has that key."""
 
 
+@dataclass(eq=False)
 class Memories:
     """Operations on one user's memories. Raises StoreError, EmbedderError, JournalError, ErasurePending and Busy.
 
@@ -56,34 +57,19 @@ class Memories:
     were shown; None: nobody does.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        embedder: Embedder,
-        records: ManagementRecords,
-        quota: Quota,
-        recall: Recall,
-        *,
-        clock: Callable[[], float],
-        erasure: Erasure,
-        holds: Holds,
-        after: Callable[[str, float], float] = lambda _user, now: now,
-        create_wait_s: float = 30.0,
-        ttl_s: float | None = None,
-        showing: Showing | None = None,
-    ) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._records = records
-        self._clock = clock
-        self._quota = quota
-        self._recall = recall
-        self._showing = showing
-        self._ttl_s = ttl_s
-        self._erasure = erasure
-        self._holds = holds
-        self._after = after
-        self._create_wait_s = create_wait_s
+    store: Store
+    embedder: Embedder
+    records: ManagementRecords
+    quota: Quota
+    recall: Recall
+    _: KW_ONLY
+    clock: Callable[[], float]
+    erasure: Erasure
+    holds: Holds
+    after: Callable[[str, float], float] = lambda _user, now: now
+    create_wait_s: float = 30.0
+    ttl_s: float | None = None
+    showing: Showing | None = None
 
     async def page(
         self, scope: Scope, types: Sequence[MemoryType], wanted: Wanted, *, uses: Mapping[str, Uses] | None = None
@@ -92,16 +78,16 @@ class Memories:
 
         All of it is read, once: stores have no order of their own, and do so for any page. ``uses``: then with figures.
         """
-        memories = await self._store.list(scope, types=types, limit=ROWS_MAX, vectors=False)
+        memories = await self.store.list(scope, types=types, limit=ROWS_MAX, vectors=False)
         return cut(memories, wanted), None if uses is None else stats(memories, uses)
 
     async def uses(self, scope: Scope) -> Mapping[str, Uses]:
         """How often each memory of the user's was put into a prompt, by id; those that never were have none."""
-        return await self._records.uses(scope.user)
+        return await self.records.uses(scope.user)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
         """None when the scope has none. The doors know this object, and not the store."""
-        return await self._store.get(scope, memory_id)
+        return await self.store.get(scope, memory_id)
 
     async def create(
         self,
@@ -137,12 +123,12 @@ class Memories:
             importance=importance,
             status=status,
             expires_at=expires_at,
-            embedding=await self._embedder.embed(unquoted(content)),
+            embedding=await self.embedder.embed(unquoted(content)),
         )
         for _ in range(CREATE_TRIES):
-            async with self._holds.held(scope.user, wait_s=self._create_wait_s) as hold_id:
+            async with self.holds.held(scope.user, wait_s=self.create_wait_s) as hold_id:
                 if (memory := await self._put(told, hold_id, merge_metadata, within)) is not None:
-                    await self._quota.make_room(scope.user)
+                    await self.quota.make_room(scope.user)
                     return memory
         raise Busy
 
@@ -150,17 +136,17 @@ class Memories:
         self, told: Memory, hold_id: str, merge_metadata: bool, within: MetadataLimits | None
     ) -> Memory | None:
         """None when an erasure came between."""
-        now = self._after(told.user, self._clock())
+        now = self.after(told.user, self.clock())
         memory = replace(
             told,
             id="mem_" + secrets.token_hex(13),  # another one in each try: what took the last one away may not be done
             source=Source(role="api", session=told.session or "", time=now),
             created_at=now,
             updated_at=now,
-            expires_at=told.expires_at if told.expires_at is not None or self._ttl_s is None else now + self._ttl_s,
+            expires_at=told.expires_at if told.expires_at is not None or self.ttl_s is None else now + self.ttl_s,
         )
-        writes = Writes(self._store, self._records, hold_id)
-        await self._records.register_user(told.user)
+        writes = Writes(self.store, self.records, hold_id)
+        await self.records.register_user(told.user)
         old = await self._with_key(told) if told.key is not None else None
         if old is None:
             return memory if await writes.put(memory) else None
@@ -182,24 +168,24 @@ class Memories:
         One after another with whatever else changes this user's memories. Raises KeyInUse, and MetadataRefused where
         what is there and what is new are not ``within`` limits.
         """
-        vector = None if changes.content is None else await self._embedder.embed(unquoted(changes.content))
+        vector = None if changes.content is None else await self.embedder.embed(unquoted(changes.content))
         for _ in range(CREATE_TRIES):
-            async with self._holds.held(scope.user, wait_s=self._create_wait_s) as hold_id:
-                old = await self._store.get(scope, memory_id)
+            async with self.holds.held(scope.user, wait_s=self.create_wait_s) as hold_id:
+                old = await self.store.get(scope, memory_id)
                 if old is None or old.type in PASSAGES:
                     return None
                 if changes.key not in (None, old.key) and await self._with_key(replace(old, key=changes.key)):
                     raise KeyInUse
-                new = changed(old, changes, vector, now=self._after(scope.user, self._clock()))
+                new = changed(old, changes, vector, now=self.after(scope.user, self.clock()))
                 _check(new.metadata, None if changes.metadata is None else within)
-                if new is old or await Writes(self._store, self._records, hold_id).replace(old, new):
+                if new is old or await Writes(self.store, self.records, hold_id).replace(old, new):
                     return new
         raise Busy
 
     async def forget(self, scope: Scope, memory_id: str) -> Receipt | None:
         """Remove one memory, its history and its statistics; None when there is none. No summary brings back what was
         said in its session until now."""
-        receipt = await self._erasure.forget_memory(scope, memory_id)
+        receipt = await self.erasure.forget_memory(scope, memory_id)
         return None if receipt is None else receipt + await self._forget_what_rested_on_it(scope.user)
 
     async def _forget_what_rested_on_it(self, user: str) -> Receipt:
@@ -209,7 +195,7 @@ class Memories:
         left = {memory.id for memory in await self._everything(whole, ())} if reflections else set()
         for reflection in reflections:
             if not left.issuperset(bases(reflection)):
-                receipt += await self._erasure.forget_memory(whole, reflection.id) or Receipt()
+                receipt += await self.erasure.forget_memory(whole, reflection.id) or Receipt()
         return receipt
 
     async def matching(
@@ -220,8 +206,8 @@ class Memories:
         if query is None:
             wanted = (text or "").casefold()
             return [m for m in await self._everything(scope, ()) if wanted in m.content.casefold()][:limit]
-        vector = await self._embedder.embed(query)
-        hits = await self._store.search(scope, vector, limit=limit, now=self._clock(), as_of=self._clock())
+        vector = await self.embedder.embed(query)
+        hits = await self.store.search(scope, vector, limit=limit, now=self.clock(), as_of=self.clock())
         return [hit.memory for hit in hits if hit.cosine >= similarity_min]
 
     async def forget_scope(
@@ -229,19 +215,19 @@ class Memories:
     ) -> Receipt:
         """Remove a scope's memories; without a filter on types also its turns, so that nothing is learnt again.
         ``older_than_s``: only what was said so long ago."""
-        until = None if older_than_s is None else self._clock() - older_than_s
-        receipt = await self._erasure.forget_scope(scope, types, until=until)
+        until = None if older_than_s is None else self.clock() - older_than_s
+        receipt = await self.erasure.forget_scope(scope, types, until=until)
         return receipt + await self._forget_what_rested_on_it(scope.user)
 
     async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
-        return await self._store.list(scope, types=types, limit=ROWS_MAX)
+        return await self.store.list(scope, types=types, limit=ROWS_MAX)
 
     async def search(
         self, scope: Scope, query: str, controls: Controls, *, strategy: Strategy | None = None
     ) -> Preview:
         """Memories for a query, each with its scores and why it was kept or cut. Raises StoreError."""
         asked = Conversation((Message(Role.USER, query),), controls=controls)
-        return await self._recall.preview(Question(asked, scope, self._clock()), strategy=strategy, is_lookup=True)
+        return await self.recall.preview(Question(asked, scope, self.clock()), strategy=strategy, is_lookup=True)
 
     async def preview(
         self,
@@ -253,18 +239,18 @@ class Memories:
     ) -> Preview:
         """What a request with this conversation would be given, and why, beside what its session was shown. Raises
         StoreError."""
-        asked = Question(conversation, scope, self._clock())
+        asked = Question(conversation, scope, self.clock())
         before = await self._before(asked, bounded(scope.session))
-        return await self._recall.preview(asked, strategy=strategy, tokens_max=tokens_max, before=before)
+        return await self.recall.preview(asked, strategy=strategy, tokens_max=tokens_max, before=before)
 
     async def _before(self, asked: Question, session: str | None) -> Before:
-        if self._showing is None or session is None:
+        if self.showing is None or session is None:
             return NOTHING
-        return await self._showing.before(asked, session_without_start(session))
+        return await self.showing.before(asked, session_without_start(session))
 
     async def end_session(self, user: str, session: str) -> int:
         """Learn from a session's waiting turns now; how many wait."""
-        return await self._records.end_session(user, session, now=self._clock())
+        return await self.records.end_session(user, session, now=self.clock())
 
 
 def _check(metadata: Mapping[str, Any], within: MetadataLimits | None) -> None:

@@ -1,26 +1,20 @@
-"""Routes for a reindex: begin it or go on, see how far it is, drop what is kept. For an operator: no content is shown.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for a reindex: begin it or go on, see how far it is, drop what is kept. For an operator: no content."""
 
 from typing import Any, Literal, NotRequired
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.api import May
 from semmem.management.door import CALLER
-from semmem.management.fields import Count, Switch
+from semmem.management.fields import Body, Count, Switch
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.reindex.reindexing import Reindexing
 
 
-class ReindexAsked(BaseModel):
+class ReindexAsked(Body):
     """``force``: every vector anew, also of the same model. ``limit``: embed at most so many, then pause."""
-
-    model_config = ConfigDict(extra="forbid")
 
     force: Switch = False
     limit: Count | None = Field(default=None, ge=1, le=2**31 - 1)
@@ -49,7 +43,7 @@ class FormerDropped(TypedDict):
     dropped: int
 
 
-def reindex_routes(reindexing: Reindexing, _: May) -> APIRouter:
+def reindex_routes(reindexing: Reindexing) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/v1/memory/reindex", response_model=ReindexShown, **refuses(*OF_ROLE))

@@ -1,7 +1,4 @@
-"""The route by which an operator has the configuration read again.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""The route by which an operator has the configuration read again."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,7 +7,6 @@ from fastapi import APIRouter, Request
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.problems import refuses
 from semmem.management.shown import Time
@@ -60,7 +56,7 @@ class ReloadState(TypedDict):
     last: LastReload | None
 
 
-def reload_routes(reload: Callable[[], Awaitable[Reload]], _: May) -> APIRouter:
+def reload_routes(reload: Callable[[], Awaitable[Reload]]) -> APIRouter:
     """``reload`` reads the configuration again, and takes up all of what changed or nothing."""
     routes = APIRouter()
 

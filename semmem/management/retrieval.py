@@ -1,20 +1,18 @@
-"""Search and preview: what would be recalled for a question, and why.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Search and preview: what would be recalled for a question, and why."""
 
 import math
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from fastapi import FastAPI, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import TypedDict
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.management.access import Act
+from semmem.management.asked import may
 from semmem.management.fields import (
     TYPES_MAX,
+    Body,
     Count,
     Kind,
     NewUser,
@@ -29,7 +27,7 @@ from semmem.management.fields import (
 from semmem.management.memories import Memories
 from semmem.management.problems import OF_ERASURE, OF_USER, refuses
 from semmem.management.shown import MemoryShown, shown
-from semmem.management.states import States
+from semmem.management.states_api import States
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
 from semmem.retrieval.context import line_tokens
 from semmem.retrieval.decide.decision import RequestVerdict
@@ -43,10 +41,8 @@ TOKENS_MAX = 16_000
 """As ``memory.injection.max_inject_tokens`` may be."""
 
 
-class SearchQuery(BaseModel):
+class SearchQuery(Body):
     """``threshold`` is a cosine; without it the configured rule says what is relevant."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str = Field(min_length=1, max_length=2000)
     user_id: NewUser = None
@@ -58,10 +54,8 @@ class SearchQuery(BaseModel):
     strategy: Strategy | None = None
 
 
-class ForgetFound(BaseModel):
+class ForgetFound(Body):
     """Active memories so near to ``query`` (a cosine), the nearest first; or those of any status that hold ``text``."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str | None = Field(default=None, min_length=1, max_length=2000)
     text: str | None = Field(default=None, min_length=1, max_length=500)
@@ -78,19 +72,15 @@ class ForgetFound(BaseModel):
         return self
 
 
-class PreviewMessage(BaseModel):
+class PreviewMessage(Body):
     """One message of the conversation that is previewed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str = Field(max_length=CONTENT_CHARS_MAX)
 
 
-class PreviewQuery(BaseModel):
+class PreviewQuery(Body):
     """A question, or the messages of a conversation whose last user message is one."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str | None = Field(default=None, min_length=1, max_length=CONTENT_CHARS_MAX)
     messages: list[PreviewMessage] = Field(default_factory=list, max_length=MESSAGES_MAX)
@@ -189,10 +179,8 @@ class Previewed(TypedDict):
     session_state: str | None
 
 
-def add_retrieval_routes(
-    api: FastAPI, memories: Memories, may: Callable[[Request, str | None, Act], str], states: States | None = None
-) -> None:
-    """``may`` gives the user whose memories a call may read, or raises Denied."""
+def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None = None) -> None:
+    """``states``: of long sessions, which a preview shows."""
 
     @api.get("/v1/memory/search", **refuses(*OF_USER))
     async def search_by_query(

@@ -1,21 +1,39 @@
-"""The route that shows the state of a long session: what its requests are sent in the place of their older messages.
+"""The states of long sessions, and the route for one: what its requests are sent in the place of older messages."""
 
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
-
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from fastapi import APIRouter, Request
 from typing_extensions import TypedDict
 
+from semmem.compression.rendering import rendered
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
+from semmem.management.asked import may
 from semmem.management.fields import UserId
 from semmem.management.problems import OF_USER, refuses
 from semmem.management.shown import Time, time_shown
-from semmem.management.states import States
-from semmem.ports.session_states import SessionState
+from semmem.ports.names import bounded
+from semmem.ports.session_states import SessionState, SessionStates
 from semmem.retrieval.context import estimate_tokens
+from semmem.retrieval.fence import Fence
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """``fence`` marks blocks, as in requests. Raises JournalError."""
+
+    records: SessionStates
+    fence: Fence
+    clock: Callable[[], float]
+
+    async def newest(self, user: str, session: str) -> SessionState | None:
+        found = await self.records.session_states(user, bounded(session) or "", now=self.clock())
+        return found[0] if found else None
+
+    def block(self, found: SessionState) -> str:
+        """As a request is given it."""
+        return rendered(found.state, lambda inside: self.fence.mark(found.user, inside))
 
 
 class StateShown(TypedDict):
@@ -36,7 +54,7 @@ class StateShown(TypedDict):
     expires_at: Time | None
 
 
-def state_routes(states: States, may: May) -> APIRouter:
+def state_routes(states: States) -> APIRouter:
     """What is kept of sessions beside their turns."""
     routes = APIRouter()
 

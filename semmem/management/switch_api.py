@@ -1,26 +1,84 @@
-"""Routes for switches: whether memories are shown in prompts, and turns stored, for a user or a group.
+"""Switches: whether memories are shown in prompts, and turns stored, for a user or a group; what an administrator does
+with them, and the routes for it."""
 
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
-
+from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Request
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
-from semmem.management.access import Act
-from semmem.management.api import May
+from semmem.management.access import Act, Denied
 from semmem.management.door import CALLER
-from semmem.management.fields import USER_CHARS_MAX
+from semmem.management.fields import USER_CHARS_MAX, Body
 from semmem.management.guards import TOUCHED
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import Time, at
-from semmem.management.switches import SAID, SwitchDesk, SwitchesShown, words
 from semmem.ports.names import usable
-from semmem.ports.switches import Switch
+from semmem.ports.switches import Switch, SwitchRecords, SwitchRow
+from semmem.request.switches import Switches, group_key, user_key
 
 Word = Literal["on", "off"]
+
+WORDS: dict[bool | None, Word | None] = {True: "on", False: "off", None: None}
+SAID: dict[str | None, bool | None] = {word: said for said, word in WORDS.items()}
+
+
+@dataclass(eq=False)
+class SwitchDesk:
+    """``known``: what requests obey; ``refresh`` brings it up to date. ``entries_max``: users and groups together.
+
+    Raises JournalError.
+    """
+
+    records: SwitchRecords
+    known: Switches
+    refresh: Callable[[], Awaitable[None]]
+    _: KW_ONLY
+    entries_max: int
+    clock: Callable[[], float]
+
+    async def of_user(self, user: str) -> Switch:
+        """As the journal has it now."""
+        await self.refresh()
+        return self.known.of_user(user)
+
+    async def of_group(self, group: str) -> Switch:
+        """As the journal has it now."""
+        await self.refresh()
+        return self.known.of_group(group)
+
+    async def all_groups(self) -> list[SwitchRow]:
+        """As the journal has them now, by name."""
+        await self.refresh()
+        return self.known.groups()
+
+    async def set_user(self, user: str, switch: Switch) -> None:
+        """Obeyed here from now on, elsewhere soon. Raises Denied where there are too many."""
+        await self._set(user_key(user), "", switch)
+
+    async def set_group(self, group: str, switch: Switch) -> None:
+        """As ``set_user``."""
+        await self._set(group_key(group), group, switch)
+
+    async def _set(self, key: str, group: str, switch: Switch) -> None:
+        limit = self.entries_max
+        if not await self.records.set_switch(key, group, switch, now=self.clock(), entries_max=limit):
+            raise Denied(409, "TOO_MANY_SWITCHES", f"there are {limit} switches (memory.switches.entries_max)")
+        await self.refresh()
+
+
+class SwitchesShown(TypedDict):
+    """On, off, or null for what is not said."""
+
+    reading: Literal["on", "off"] | None
+    storing: Literal["on", "off"] | None
+
+
+def words(switch: Switch) -> SwitchesShown:
+    """As the API shows it: on, off, or null for what is not said."""
+    return {"reading": WORDS[switch.reading], "storing": WORDS[switch.storing]}
 
 
 def _usable(name: str) -> str:
@@ -32,10 +90,8 @@ def _usable(name: str) -> str:
 Name = Annotated[str, Path(max_length=USER_CHARS_MAX), AfterValidator(_usable)]
 
 
-class NewSwitches(BaseModel):
+class NewSwitches(Body):
     """Both are set: what is left out, or null, is not said any more, and left to the user's groups."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reading: Word | None = Field(default=None, description="memories in prompts")
     storing: Word | None = Field(default=None, description="turns in the journal, and what is learnt from them")
@@ -69,7 +125,7 @@ class SwitchesListed(TypedDict):
     users: int
 
 
-def switch_routes(desk: SwitchDesk, _: May) -> APIRouter:
+def switch_routes(desk: SwitchDesk) -> APIRouter:
     """Everything about memory switches. For an administrator."""
     routes = APIRouter()
 

@@ -1,34 +1,109 @@
-"""Routes for tokens: made, listed, revoked, by an administrator; and who a caller is.
+"""Tokens that an administrator makes: shown once, kept as a hash, revoked at any time; their routes, and who a caller
+is.
 
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
+``semmem_ID_SECRET`` or ``semmem_ID_SECRET.USER``: the user that a token is bound to is in the token itself, in base64,
+so that no name is kept here after an erasure. 256 random bits need no slow hash (NIST SP 800-63B, 5.1.2.2).
 """
 
-from collections.abc import Callable
+import base64
+import binascii
+import hmac
+import secrets
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from semmem.management.access import Act, Caller, CallerRole, Denied
-from semmem.management.api import May
+from semmem.management.access import TOKEN_PREFIX, Act, Caller, CallerRole, Denied, KnownTokens
 from semmem.management.door import CALLER
-from semmem.management.fields import Moment, NewUser, UserId
+from semmem.management.fields import Body, Moment, NewUser, UserId
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import Time, at, time_shown
-from semmem.management.switches import SwitchesShown, words
-from semmem.management.tokens import Tokens
-from semmem.ports.tokens import TokenRow
+from semmem.management.switch_api import SwitchesShown, words
+from semmem.ports.tokens import TokenRecords, TokenRow
 from semmem.request.switches import Switches
+from semmem.text.digest import digest
+
+ID_BYTES, SECRET_BYTES = 6, 32
+TOKEN_CHARS_MAX = 2048
+
+
+class Tokens(KnownTokens):
+    """Raises JournalError."""
+
+    def __init__(self, records: TokenRecords, *, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._clock = clock
+
+    async def make(
+        self, role: CallerRole, *, label: str, user: str | None, expires_at: float | None = None
+    ) -> tuple[str, TokenRow]:
+        """The token, which nobody can be shown again, and what is kept of it."""
+        token_id = secrets.token_hex(ID_BYTES)
+        token = f"{TOKEN_PREFIX}{token_id}_{secrets.token_urlsafe(SECRET_BYTES)}"
+        if user is not None:
+            token += "." + base64.urlsafe_b64encode(user.encode()).decode().rstrip("=")
+        row = TokenRow(
+            id=token_id,
+            role=role,
+            label=label,
+            user_digest=_user_digest(user),
+            token_hash=_hash(token),
+            created_at=self._clock(),
+            expires_at=expires_at,
+        )
+        await self._records.add_token(row)
+        return token, row
+
+    async def caller(self, token: str) -> tuple[TokenRow, str | None] | None:
+        """The row and the user of a good token."""
+        if len(token) > TOKEN_CHARS_MAX:
+            return None
+        body, _, user = token.removeprefix(TOKEN_PREFIX).partition(".")
+        row = await self._records.token(body.partition("_")[0])
+        if row is None or not hmac.compare_digest(row.token_hash, _hash(token)) or not row.is_good_at(self._clock()):
+            return None
+        bound_to = _user_of(user)
+        return (row, bound_to) if _user_digest(bound_to) == row.user_digest else None
+
+    async def all(self) -> Sequence[TokenRow]:
+        return await self._records.tokens()
+
+    async def revoke(self, token_id: str) -> int:
+        """Revoke one; 0 when there is none, or it was revoked already."""
+        return await self._records.revoke_tokens(now=self._clock(), token_id=token_id)
+
+    async def revoke_of(self, user: str) -> int:
+        """Revoke all of a user's; how many were not revoked until now."""
+        return await self._records.revoke_tokens(now=self._clock(), user_digest=_user_digest(user))
+
+
+def _hash(token: str) -> str:
+    return sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def _user_digest(user: str | None) -> str:
+    return digest("token of", user) if user else ""
+
+
+def _user_of(text: str) -> str | None:
+    if not text:
+        return None
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+    except (binascii.Error, ValueError):
+        return None
+
 
 LABEL_CHARS_MAX = 100
 STANDS_FOR = Literal["admin", "operator", "user", "reader"]
 
 
-class NewToken(BaseModel):
+class NewToken(Body):
     """``user_id``: the only user it is good for; a token of the role user has one, one of an admin or operator none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: STANDS_FOR
     label: str = Field(default="", max_length=LABEL_CHARS_MAX, description="for whom or what; holds no secret")
@@ -78,7 +153,7 @@ class Revoked(TypedDict):
     revoked: int
 
 
-def token_routes(tokens: Tokens, clock: Callable[[], float], _: May, *, switches: Switches | None = None) -> APIRouter:
+def token_routes(tokens: Tokens, clock: Callable[[], float], *, switches: Switches | None = None) -> APIRouter:
     """Everything under /v1/tokens. ``switches``: those that requests obey."""
     known = switches or Switches()
     routes = APIRouter()

@@ -1,25 +1,126 @@
-"""Statistics of use: by hour, day, model and so on, and in twelve figures. An operator sees everybody's, with digests
-in the place of users; whoever is bound to a user sees that user's.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Statistics of use: by hour, day, model and so on, and in twelve figures (docs/usage.md defines each). An operator
+sees everybody's, with digests in the place of users; whoever is bound to a user sees that user's."""
 
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BeforeValidator
+from typing_extensions import TypedDict
 
 from semmem.management.access import Act, Denied
-from semmem.management.api import May
+from semmem.management.asked import may
 from semmem.management.door import CALLER
 from semmem.management.fields import UserId
 from semmem.management.problems import OF_USER, refuses
-from semmem.management.usage_shown import UsageShown, UsageSummaryShown
 from semmem.usage.report import Days, UsageReport
+
+DaysShown = TypedDict("DaysShown", {"from": str, "to": str})
+"""Both days included, in UTC."""
+
+
+class FiguresShown(TypedDict):
+    """``estimated``: requests of which a token count is not the provider's. ``cache_reported``: requests of which the
+    provider reported how much of the prompt was cached; the last three members are of these alone, and ``cached_share``
+    is null where there is none."""
+
+    requests: int
+    errors: int
+    messages: int
+    tool_calls: int
+    tokens_in: int
+    tokens_out: int
+    estimated: int
+    mean_duration_ms: float | None
+    cache_reported: int
+    prompt_tokens: int
+    cached_tokens: int
+    cached_share: float | None
+
+
+class CostShown(FiguresShown):
+    """``cost``: null where no model has a price. ``unpriced``: requests of models without one."""
+
+    cost: float | None
+    unpriced: int
+
+
+class GroupOfUse(CostShown):
+    """With the one member that the groups were asked by."""
+
+    hour: NotRequired[str]
+    day: NotRequired[str]
+    model: NotRequired[str]
+    model_asked: NotRequired[str]
+    provider: NotRequired[str]
+    endpoint: NotRequired[str]
+    project: NotRequired[str]
+    user: NotRequired[str]
+    streamed: NotRequired[bool]
+
+
+class UsageShown(DaysShown):
+    """``more``: there are other groups. ``recording``: whether anything is added."""
+
+    by: str
+    groups: list[GroupOfUse]
+    more: bool
+    total: CostShown
+    currency: str
+    time_zone: str
+    recording: bool
+
+
+class BusiestDay(TypedDict):
+    day: str
+    requests: int
+
+
+class ActiveDay(BusiestDay):
+    """``prompt_tokens`` and ``cached_tokens`` are of the requests whose provider reported both."""
+
+    tokens: int
+    prompt_tokens: int
+    cached_tokens: int
+
+
+class ModelOfUse(CostShown):
+    model: str
+
+
+class ProviderOfUse(CostShown):
+    provider: str
+
+
+class ProjectOfUse(FiguresShown):
+    project: str
+
+
+class UsageSummaryShown(DaysShown):
+    """Twelve figures, and what they are made of."""
+
+    started: str | None
+    days_active: int
+    most_active_day: BusiestDay | None
+    activity: list[ActiveDay]
+    models: list[ModelOfUse]
+    providers: list[ProviderOfUse]
+    sessions: int
+    messages: int
+    tokens: int
+    projects: int
+    longest_streak: int
+    cost_saved: float | None
+    top_projects: list[ProjectOfUse]
+    compared_with: str | None
+    total: CostShown
+    currency: str
+    time_zone: str
+    recording: bool
+
 
 DAYS_SHOWN = 30
 GROUPS_MAX = 1000
@@ -53,7 +154,7 @@ class Usage:
     recording: bool
 
 
-def usage_routes(usage: Usage, may: May) -> APIRouter:
+def usage_routes(usage: Usage) -> APIRouter:
     routes = APIRouter()
 
     async def asked(request: Request, user_id: str | None, first: date | None, last: date | None) -> Days:

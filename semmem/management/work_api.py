@@ -1,7 +1,4 @@
-"""Routes for whoever operates semmem: batches and how they ended, and who shares the journal. No content, no users.
-
-Annotations are evaluated here (no __future__ import), because FastAPI reads those of nested functions.
-"""
+"""Routes for whoever operates semmem: batches and how they ended, and who shares the journal. No content, no users."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -10,7 +7,6 @@ from fastapi import APIRouter, Query, Request
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.api import May
 from semmem.management.door import CALLER
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import Time, time_shown
@@ -80,7 +76,7 @@ class ReplicasShown(TypedDict):
     replicas: list[ReplicaShown]
 
 
-def work_routes(records: WorkRecords, clock: Callable[[], float], _: May) -> APIRouter:
+def work_routes(records: WorkRecords, clock: Callable[[], float]) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/v1/batches", **refuses(*OF_ROLE))

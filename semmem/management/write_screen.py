@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from semmem.extraction.screen import Ruling, Screened, screen_text
@@ -26,29 +26,30 @@ class Admitted:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class WriteScreen:
     """Judges what the API is told. ApiScreened is announced for every text that is not simply kept."""
 
-    def __init__(self, screen: Screen = screen_text, *, announce: Announce = nobody_listens) -> None:
-        self._screen = screen
-        self._announce = announce
+    screen: Screen = screen_text
+    _: KW_ONLY
+    announce: Announce = nobody_listens
 
     def judge(self, content: str, *, key: str | None, override: bool) -> Admitted:
         """A text that is kept is kept as it came. Raises Denied (422) with the screen's word for one that is not.
 
         With a key nothing is quarantined: it would take the place of what is known under the key, unseen.
         """
-        verdict = self._screen(content)
+        verdict = self.screen(content)
         if verdict.outcome is Ruling.KEEP:
             return Admitted(content)
         if override:
-            self._announce(ApiScreened(OVERRIDDEN, verdict.reason))
+            self.announce(ApiScreened(OVERRIDDEN, verdict.reason))
             # Somebody who is allowed to has read it. A secret stays out of prompts all the same.
             return Admitted(content, metadata={RELEASED: True} if verdict.reason == "instruction" else {})
         if verdict.outcome is Ruling.REJECT or (verdict.outcome is Ruling.QUARANTINE and key is not None):
-            self._announce(ApiScreened(Ruling.REJECT, verdict.reason))
+            self.announce(ApiScreened(Ruling.REJECT, verdict.reason))
             raise Denied(422, "SCREENED", f"content: {verdict.reason}")
-        self._announce(ApiScreened(verdict.outcome, verdict.reason))
+        self.announce(ApiScreened(verdict.outcome, verdict.reason))
         if verdict.outcome is Ruling.QUARANTINE:
             return Admitted(verdict.content, MemoryStatus.QUARANTINED, {QUARANTINED: verdict.reason})
         return Admitted(verdict.content)

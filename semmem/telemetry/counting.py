@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
+from prometheus_client import Counter
+
 from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
 from semmem.lifecycle.erasure import ERASED, PENDING
 from semmem.memory import REPEATED
@@ -167,16 +169,11 @@ class Counting:
         metrics.batches.labels(event.trigger).inc()
         metrics.extractions.labels(result.status).inc()
         metrics.extraction_seconds.labels(result.status).observe(event.seconds)
-        for memory_type, number in result.stored.items():
-            metrics.facts.labels(memory_type).inc(number)
-        for action, number in result.actions.items():
-            metrics.fact_actions.labels(action).inc(number)
-        for reason, number in result.rejected.items():
-            metrics.facts_rejected.labels(reason).inc(number)
-        for reason, number in result.quarantined.items():
-            metrics.facts_quarantined.labels(reason).inc(number)
-        for word, number in result.passages.items():
-            metrics.passages.labels(word).inc(number)
+        _add(metrics.facts, result.stored)
+        _add(metrics.fact_actions, result.actions)
+        _add(metrics.facts_rejected, result.rejected)
+        _add(metrics.facts_quarantined, result.quarantined)
+        _add(metrics.passages, result.passages)
         for reason, number in result.ignored.items():
             metrics.drops_ignored.labels(reason).inc(number)
             log.info("batch %s: %d memories named as wrong in vain (%s)", batch_id, number, reason)
@@ -191,8 +188,7 @@ class Counting:
         """What of a turn is screened out is counted with its batch, which screens it again."""
         result, metrics = event.result, self._metrics
         metrics.at_once_turns.labels(result.status).inc()
-        for action, number in result.actions.items():
-            metrics.at_once_facts.labels(action).inc(number)
+        _add(metrics.at_once_facts, result.actions)
         if rejected := sum(result.rejected.values()):
             metrics.at_once_facts.labels("rejected").inc(rejected)
         if result.stored:
@@ -210,7 +206,11 @@ class Counting:
             else:
                 self._metrics.memories_removed.labels(removal.reason).inc()
             log.info("%s: %s %s, in favour of %s", where, removal.reason, removal.id, removal.by or "nothing")
-        for word, number in result.pairs.items():
-            self._metrics.unsettled_pairs.labels(word).inc(number)
+        _add(self._metrics.unsettled_pairs, result.pairs)
         for reason, number in result.rejected.items():
             log.info("%s: %d facts rejected (%s)", where, number, reason)
+
+
+def _add(counter: Counter, numbers: Mapping[str, int]) -> None:
+    for label, number in numbers.items():
+        counter.labels(label).inc(number)

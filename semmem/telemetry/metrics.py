@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from collections.abc import Callable, Mapping
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 1.0, 2.5)
 SLOW = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -14,281 +16,246 @@ class Metrics:
     """The ``llm_memory_*`` names are the vLLM Semantic Router's, without its user label; ``semmem_*`` are ours."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = r = registry or CollectorRegistry()
+        self.registry = registry or CollectorRegistry()
+        count, gauge, times = self._count, self._gauge, self._times
 
         # request phase
-        self.outcomes = Counter("semmem_requests", "Requests by outcome word.", ["outcome"], registry=r)
-        self.request_seconds = Histogram(
-            "semmem_request_seconds",
-            "Body received to answer given, by outcome word.",
-            ["outcome"],
-            buckets=FAST,
-            registry=r,
+        self.outcomes = count("semmem_requests", "Requests by outcome word.", "outcome")
+        self.request_seconds = times(
+            "semmem_request_seconds", "Body received to answer given, by outcome word.", "outcome"
         )
-        self.requests_switched = Counter(
-            "semmem_requests_switched",
-            "Requests that a switch kept something from (reading, storing, both).",
-            ["what"],
-            registry=r,
+        self.requests_switched = count(
+            "semmem_requests_switched", "Requests that a switch kept something from (reading, storing, both).", "what"
         )
-        self.injected_memories = Counter("semmem_injected_memories", "Memories put into prompts.", registry=r)
-        self.injected_tokens = Counter("semmem_injected_tokens", "Estimated tokens put into prompts.", registry=r)
-        self.retrievals = Counter(
-            "llm_memory_retrieval", "Searches by result (hit, miss, error).", ["backend", "status"], registry=r
+        self.injected_memories = count("semmem_injected_memories", "Memories put into prompts.")
+        self.injected_tokens = count("semmem_injected_tokens", "Estimated tokens put into prompts.")
+        self.retrievals = count("llm_memory_retrieval", "Searches by result (hit, miss, error).", "backend", "status")
+        self.retrieval_seconds = times(
+            "llm_memory_retrieval_latency_seconds", "Store calls on the request path.", "backend", "operation"
         )
-        self.retrieval_seconds = Histogram(
-            "llm_memory_retrieval_latency_seconds", "Store calls on the request path.", ["backend", "operation"],
-            buckets=FAST, registry=r,
-        )  # fmt: skip
-        self.retrieval_results = Histogram(
-            "llm_memory_retrieval_results", "Memories found per search.", ["backend"], buckets=COUNTS, registry=r
+        self.retrieval_results = times(
+            "llm_memory_retrieval_results", "Memories found per search.", "backend", buckets=COUNTS
         )
-        self.prompt_prefixes = Counter(
+        self.prompt_prefixes = count(
             "semmem_prompt_prefixes",
             "What became of a session's earlier blocks in a request: kept, edited, or why none is there.",
-            ["result"],
-            registry=r,
+            "result",
         )
-        self.rewrites = Counter(
-            "semmem_query_rewrites", "Queries a model was wanted for, by result.", ["result"], registry=r
-        )
-        self.reranks = Counter("semmem_reranks", "Searches reranked, by result.", ["result"], registry=r)
+        self.rewrites = count("semmem_query_rewrites", "Queries a model was wanted for, by result.", "result")
+        self.reranks = count("semmem_reranks", "Searches reranked, by result.", "result")
 
-        self.long_requests = Counter(
-            "semmem_long_requests", "Requests long enough to be compressed, by what came of it.", ["result"], registry=r
+        self.long_requests = count(
+            "semmem_long_requests", "Requests long enough to be compressed, by what came of it.", "result"
         )
-        self.compressed_tokens = Counter(
+        self.compressed_tokens = count(
             "semmem_compressed_tokens",
             "Estimated tokens of the messages of compressed requests, before and after.",
-            ["when"],
-            registry=r,
+            "when",
         )
-        self.session_states = Counter(
-            "semmem_session_states", "States of long sessions that were to be made, by result.", ["result"], registry=r
+        self.session_states = count(
+            "semmem_session_states", "States of long sessions that were to be made, by result.", "result"
         )
-        self.session_states_waiting = Gauge(
-            "semmem_session_states_waiting", "Long sessions whose state is to be made.", registry=r
-        )
+        self.session_states_waiting = gauge("semmem_session_states_waiting", "Long sessions whose state is to be made.")
 
         # response phase and journal
-        self.turns = Counter("llm_memory_turns", "Observed turns by how their answer ended.", ["status"], registry=r)
-        self.prompt_tokens = Counter(
+        self.turns = count("llm_memory_turns", "Observed turns by how their answer ended.", "status")
+        self.prompt_tokens = count(
             "semmem_prompt_tokens",
             "Tokens of prompts, of answers whose provider reported how many of them its prompt cache had.",
-            registry=r,
         )
-        self.cached_prompt_tokens = Counter(
-            "semmem_cached_prompt_tokens", "Those of them that the provider's prompt cache had.", registry=r
+        self.cached_prompt_tokens = count(
+            "semmem_cached_prompt_tokens", "Those of them that the provider's prompt cache had."
         )
-        self.journal_turns = Gauge("semmem_journal_turns", "Turns in the journal by state.", ["state"], registry=r)
-        self.journal_queue = Gauge("semmem_journal_queue", "Halves of turns waiting to be committed.", registry=r)
-        self.journal_dropped = Counter("semmem_journal_dropped", "Halves lost to a full queue.", registry=r)
-        self.history_messages = Counter(
+        self.journal_turns = gauge("semmem_journal_turns", "Turns in the journal by state.", "state")
+        self.journal_queue = gauge("semmem_journal_queue", "Halves of turns waiting to be committed.")
+        self.journal_dropped = count("semmem_journal_dropped", "Halves lost to a full queue.")
+        self.history_messages = count(
             "semmem_history_messages",
             "Messages of requests that were recovered from a history, or are not learnt from, by the reason.",
-            ["result"],
-            registry=r,
+            "result",
         )
-        self.journal_commit_seconds = Histogram(
-            "semmem_journal_commit_seconds", "One group commit.", ["status"], buckets=FAST, registry=r
-        )
+        self.journal_commit_seconds = times("semmem_journal_commit_seconds", "One group commit.", "status")
 
         # learning
-        self.batches = Counter(
-            "semmem_batches",
-            "Batches by what made them due (size, idle, end, drift).",
-            ["trigger"],
-            registry=r,
+        self.batches = count("semmem_batches", "Batches by what made them due (size, idle, end, drift).", "trigger")
+        self.extractions = count("llm_memory_extraction", "Batches by terminal status.", "status")
+        self.extraction_seconds = times(
+            "llm_memory_extraction_latency_seconds", "One batch, whole.", "status", buckets=SLOW
         )
-        self.extractions = Counter("llm_memory_extraction", "Batches by terminal status.", ["status"], registry=r)
-        self.extraction_seconds = Histogram(
-            "llm_memory_extraction_latency_seconds", "One batch, whole.", ["status"], buckets=SLOW, registry=r
+        self.at_once_turns = count(
+            "semmem_at_once_turns", "Turns that were to be learnt from at once, by result.", "result"
         )
-        self.at_once_turns = Counter(
-            "semmem_at_once_turns", "Turns that were to be learnt from at once, by result.", ["result"], registry=r
+        self.at_once_facts = count("semmem_at_once_facts", "Their facts, by action.", "action")
+        self.at_once_seconds = times(
+            "semmem_at_once_seconds", "End of an answer to what its turn said being stored.", buckets=SLOW
         )
-        self.at_once_facts = Counter("semmem_at_once_facts", "Their facts, by action.", ["action"], registry=r)
-        self.at_once_seconds = Histogram(
-            "semmem_at_once_seconds", "End of an answer to what its turn said being stored.", buckets=SLOW, registry=r
-        )
-        self.turns_unread = Counter(
-            "semmem_turns_unread", "Turns that rules gave up reading, by reason.", ["reason"], registry=r
-        )
-        self.facts = Counter("llm_memory_extraction_facts", "Facts stored, by type.", ["type"], registry=r)
-        self.fact_actions = Counter("semmem_fact_actions", "Facts, by action.", ["action"], registry=r)
-        self.facts_quarantined = Counter(
-            "semmem_facts_quarantined", "Facts kept from every search, by reason.", ["reason"], registry=r
-        )
-        self.facts_rejected = Counter("semmem_facts_rejected", "Facts screened out, by reason.", ["reason"], registry=r)
+        self.turns_unread = count("semmem_turns_unread", "Turns that rules gave up reading, by reason.", "reason")
+        self.facts = count("llm_memory_extraction_facts", "Facts stored, by type.", "type")
+        self.fact_actions = count("semmem_fact_actions", "Facts, by action.", "action")
+        self.facts_quarantined = count("semmem_facts_quarantined", "Facts kept from every search, by reason.", "reason")
+        self.facts_rejected = count("semmem_facts_rejected", "Facts screened out, by reason.", "reason")
 
         # life of memories
-        self.memories_removed = Counter(
-            "semmem_memories_removed",
-            "Memories and versions of them that went, by reason.",
-            ["reason"],
-            registry=r,
+        self.memories_removed = count(
+            "semmem_memories_removed", "Memories and versions of them that went, by reason.", "reason"
         )
-        self.erasures = Counter(
-            "llm_memory_erasures", "Erasures by result (done, pending, finished).", ["result"], registry=r
+        self.erasures = count("llm_memory_erasures", "Erasures by result (done, pending, finished).", "result")
+        self.erasures_pending = gauge("semmem_erasures_pending", "Erasures that are begun and not finished.")
+        self.erased_halves = count(
+            "semmem_erased_halves", "Halves of erased turns that came late, by where they were met.", "where"
         )
-        self.erasures_pending = Gauge(
-            "semmem_erasures_pending", "Erasures that are begun and not finished.", registry=r
+        self.erased_sentences = count(
+            "semmem_erased_sentences", "Pieces taken out of waiting turns: they said again what was erased."
         )
-        self.erased_halves = Counter(
-            "semmem_erased_halves", "Halves of erased turns that came late, by where they were met.", ["where"],
-            registry=r,
-        )  # fmt: skip
-        self.erased_sentences = Counter(
-            "semmem_erased_sentences", "Pieces taken out of waiting turns: they said again what was erased.", registry=r
+        self.facts_dropped = count(
+            "semmem_facts_dropped", "New facts not stored because a memory says the same, by reason.", "reason"
         )
-        self.facts_dropped = Counter(
-            "semmem_facts_dropped", "New facts not stored because a memory says the same, by reason.", ["reason"],
-            registry=r,
-        )  # fmt: skip
-        self.passages = Counter(
-            "semmem_passages", "Pieces of what was said and answered: kept, or left out by reason.", ["result"],
-            registry=r,
-        )  # fmt: skip
-        self.drops_ignored = Counter(
-            "semmem_model_drops_ignored", "Memories that a model named as wrong in vain, by reason.", ["reason"],
-            registry=r,
-        )  # fmt: skip
-        self.unsettled_pairs = Counter(
+        self.passages = count(
+            "semmem_passages", "Pieces of what was said and answered: kept, or left out by reason.", "result"
+        )
+        self.drops_ignored = count(
+            "semmem_model_drops_ignored", "Memories that a model named as wrong in vain, by reason.", "reason"
+        )
+        self.unsettled_pairs = count(
             "semmem_unsettled_pairs",
             "Pairs of memories that may contradict each other: found, and settled by word.",
-            ["result"],
-            registry=r,
+            "result",
         )
-        self.uses_dropped = Counter("semmem_memory_uses_dropped", "Uses of memories that were not counted.", registry=r)
+        self.uses_dropped = count("semmem_memory_uses_dropped", "Uses of memories that were not counted.")
 
         # statistics of use
-        self.usage_queue = Gauge("semmem_usage_queue", "Answered requests waiting to be written.", registry=r)
-        self.usage_written = Counter(
-            "semmem_usage_written", "Answered requests written to the statistics of use.", registry=r
-        )
-        self.usage_dropped = Counter(
-            "semmem_usage_dropped",
-            "Answered requests that the statistics of use miss, since too many waited.",
-            registry=r,
+        self.usage_queue = gauge("semmem_usage_queue", "Answered requests waiting to be written.")
+        self.usage_written = count("semmem_usage_written", "Answered requests written to the statistics of use.")
+        self.usage_dropped = count(
+            "semmem_usage_dropped", "Answered requests that the statistics of use miss, since too many waited."
         )
 
         # conversations
-        self.conversations_queue = Gauge(
-            "semmem_conversations_queue", "Requests and answers waiting to be written to conversations.", registry=r
+        self.conversations_queue = gauge(
+            "semmem_conversations_queue", "Requests and answers waiting to be written to conversations."
         )
-        self.conversations_written = Counter(
-            "semmem_conversations_written", "Messages written to conversations.", registry=r
+        self.conversations_written = count("semmem_conversations_written", "Messages written to conversations.")
+        self.conversations_missed = count(
+            "semmem_conversations_missed", "Requests and answers that conversations miss, by reason.", "reason"
         )
-        self.conversations_missed = Counter(
-            "semmem_conversations_missed", "Requests and answers that conversations miss, by reason.", ["reason"],
-            registry=r,
-        )  # fmt: skip
-        self.conversations_removed = Counter(
+        self.conversations_removed = count(
             "semmem_conversations_removed",
             "Messages (per_user_max: conversations) that were removed since there was no room, or no time, for them.",
-            ["reason"],
-            registry=r,
+            "reason",
         )
 
-        self.chained_requests = Counter(
+        self.chained_requests = count(
             "semmem_chained_requests",
             "Requests of the Responses API that go on from an answer or with a conversation, by what became of their"
             " history.",
-            ["result"],
-            registry=r,
+            "result",
         )
 
         # other replicas
-        self.change_news = Counter(
+        self.change_news = count(
             "semmem_change_news",
             "Users whose memories changed, told to other replicas or heard of from them, by result; everybody counts"
             " as one.",
-            ["result"],
-            registry=r,
+            "result",
         )
-        self.news_outages = Counter(
+        self.news_outages = count(
             "semmem_change_news_outages",
             "Times in which other replicas are not told or not heard, begun and ended.",
-            ["result"],
-            registry=r,
+            "result",
         )
 
         # stores, embedder, models
-        self.store_operations = Counter(
-            "llm_memory_store_operations", "Store calls.", ["backend", "operation", "status"], registry=r
+        self.store_operations = count("llm_memory_store_operations", "Store calls.", "backend", "operation", "status")
+        self.store_seconds = times("semmem_store_seconds", "Store calls, all of them.", "backend", "operation")
+        self.hot_users = gauge("semmem_hot_users", "Users whose memories are in process.")
+        self.hot_memories = gauge("semmem_hot_memories", "Memories in process, of all users.")
+        self.hot_bytes = gauge("semmem_hot_bytes", "What memories in process take, estimated.")
+        self.warmed_users = count(
+            "semmem_warmed_users", "Users loaded after the start for whom nobody waited, by result.", "result"
         )
-        self.store_seconds = Histogram(
-            "semmem_store_seconds", "Store calls, all of them.", ["backend", "operation"], buckets=FAST, registry=r
+        self.embedder_seconds = times(
+            "semmem_embedder_seconds", "One text to its vector, cache included: ok, error, busy, late.", "status"
         )
-        self.hot_users = Gauge("semmem_hot_users", "Users whose memories are in process.", registry=r)
-        self.hot_memories = Gauge("semmem_hot_memories", "Memories in process, of all users.", registry=r)
-        self.hot_bytes = Gauge("semmem_hot_bytes", "What memories in process take, estimated.", registry=r)
-        self.warmed_users = Counter(
-            "semmem_warmed_users", "Users loaded after the start for whom nobody waited, by result.", ["result"],
-            registry=r,
-        )  # fmt: skip
-        self.embedder_seconds = Histogram(
-            "semmem_embedder_seconds",
-            "One text to its vector, cache included: ok, error, busy, late.",
-            ["status"],
-            buckets=FAST,
-            registry=r,
-        )
-        self.model_seconds = Histogram(
-            "semmem_model_seconds", "Calls to language models.", ["role", "status"], buckets=SLOW, registry=r
-        )
+        self.model_seconds = times("semmem_model_seconds", "Calls to language models.", "role", "status", buckets=SLOW)
 
         # reindex
-        self.reindex_state = Gauge(
-            "semmem_reindex_state", "1 for the state that a reindex is in, if there is one.", ["state"], registry=r
+        self.reindex_state = gauge(
+            "semmem_reindex_state", "1 for the state that a reindex is in, if there is one.", "state"
         )
-        self.reindex_users = Gauge("semmem_reindex_users", "Users to be reindexed.", registry=r)
-        self.reindex_users_done = Gauge("semmem_reindex_users_done", "Users that are reindexed.", registry=r)
-        self.reindex_memories_done = Gauge(
-            "semmem_reindex_memories_done",
-            "Memories that the new collection has in common with the former.",
-            registry=r,
+        self.reindex_users = gauge("semmem_reindex_users", "Users to be reindexed.")
+        self.reindex_users_done = gauge("semmem_reindex_users_done", "Users that are reindexed.")
+        self.reindex_memories_done = gauge(
+            "semmem_reindex_memories_done", "Memories that the new collection has in common with the former."
         )
-        self.reindex_embedded = Gauge("semmem_reindex_embedded", "Memories embedded for it.", registry=r)
+        self.reindex_embedded = gauge("semmem_reindex_embedded", "Memories embedded for it.")
 
         # traces
-        self.trace_spans = Counter(
+        self.trace_spans = count(
             "semmem_trace_spans",
             "Spans by what became of them: exported, failed (the collector), dropped (a full queue).",
-            ["result"],
-            registry=r,
+            "result",
         )
 
         # the process
-        self.loop_lag_seconds = Histogram(
+        self.loop_lag_seconds = times(
             "semmem_loop_lag_seconds",
             "How late the event loop comes to what is due, looked at ten times a second while requests come.",
             buckets=LAGS,
-            registry=r,
         )
 
-        self.config_reloads = Counter(
-            "semmem_config_reloads", "Times the configuration was read again, by outcome.", ["outcome"], registry=r
+        self.config_reloads = count(
+            "semmem_config_reloads", "Times the configuration was read again, by outcome.", "outcome"
         )
 
         # doors
-        self.streams = Gauge("semmem_extproc_streams", "Open ext_proc streams.", ["role"], registry=r)
-        self.streams_shed = Counter("semmem_extproc_streams_shed", "Streams closed at the limit.", ["role"], registry=r)
-        self.door_errors = Counter("semmem_extproc_errors", "Failures nobody expected.", ["role"], registry=r)
-        self.api_screened = Counter(
+        self.streams = gauge("semmem_extproc_streams", "Open ext_proc streams.", "role")
+        self.streams_shed = count("semmem_extproc_streams_shed", "Streams closed at the limit.", "role")
+        self.door_errors = count("semmem_extproc_errors", "Failures nobody expected.", "role")
+        self.api_screened = count(
             "semmem_api_screened",
             "Texts told through the API that the write screen did not simply keep, by result.",
-            ["result", "reason"],
-            registry=r,
+            "result",
+            "reason",
         )
-        self.feedback = Counter(
-            "semmem_feedback", "Memories that users called helpful, or unhelpful.", ["result"], registry=r
+        self.feedback = count("semmem_feedback", "Memories that users called helpful, or unhelpful.", "result")
+        self.api_requests = count("semmem_api_requests", "Management calls.", "route", "status")
+        self.api_limited = count(
+            "semmem_api_limited", "Management calls that came too soon, by whose limit it was.", "who"
         )
-        self.api_requests = Counter("semmem_api_requests", "Management calls.", ["route", "status"], registry=r)
-        self.api_limited = Counter(
-            "semmem_api_limited", "Management calls that came too soon, by whose limit it was.", ["who"], registry=r
-        )
-        self.api_audited = Counter(
-            "semmem_api_audited", "Lines of the audit log, written or failed to be.", ["result"], registry=r
-        )
-        self.component_up = Gauge("semmem_component_up", "1 when the component answers.", ["component"], registry=r)
+        self.api_audited = count("semmem_api_audited", "Lines of the audit log, written or failed to be.", "result")
+        self.component_up = gauge("semmem_component_up", "1 when the component answers.", "component")
+
+    def _count(self, name: str, about: str, *labels: str) -> Counter:
+        return Counter(name, about, labels, registry=self.registry)
+
+    def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
+        return Gauge(name, about, labels, registry=self.registry)
+
+    def _times(self, name: str, about: str, *labels: str, buckets: tuple[float, ...] = FAST) -> Histogram:
+        return Histogram(name, about, labels, buckets=buckets, registry=self.registry)
+
+
+class MetricsPage:
+    """``gauges``: each metric's value now. ``totals``: what each counter has come to since this process began."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        gauges: Mapping[Gauge, Callable[[], float]] | None = None,
+        totals: Mapping[Counter, Callable[[], int]] | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._gauges = gauges or {}
+        self._totals = totals or {}
+        self._counted = dict.fromkeys(self._totals, 0)
+
+    def __call__(self) -> tuple[bytes, str]:
+        """The page, and its media type."""
+        for gauge, value in self._gauges.items():
+            gauge.set(value())
+        for counter, total in self._totals.items():
+            now = total()
+            counter.inc(now - self._counted[counter])
+            self._counted[counter] = now
+        return generate_latest(self._metrics.registry), CONTENT_TYPE_LATEST

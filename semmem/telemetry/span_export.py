@@ -1,4 +1,5 @@
-"""Spans on their way to a collector: a queue with an end, a thread that sends, and one word for each outage.
+"""Spans on their way to a collector: a queue with an end, a thread that sends (OTLP over HTTP, by OpenTelemetry's own
+exporter), and one word for each outage.
 
 Nothing of a collector reaches a request: a span that ends is put into the queue or dropped, and both are a step of the
 event loop. Imported only where traces are wanted.
@@ -9,14 +10,39 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
+import requests
 from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from prometheus_client import Counter
+
+
+def otlp_exporter(
+    endpoint: str, *, headers: Mapping[str, str] | None = None, ca_file: str = "", timeout_s: float = 3.0
+) -> SpanExporter:
+    """Sends to ``endpoint``, a whole URL, with gzip; one try and its repetitions take ``timeout_s``. ``ca_file``: whom
+    to believe instead of the system's authorities.
+
+    The exporter logs every try of every batch; an outage is told once, by whoever calls it.
+    """
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+    session = requests.Session()
+    session.trust_env = False  # no proxies, as with every server that semmem calls
+    return OTLPSpanExporter(
+        endpoint,
+        certificate_file=ca_file or None,
+        headers=dict(headers or {}),
+        timeout=timeout_s,
+        compression=Compression.Gzip,
+        session=session,
+    )
+
 
 log = logging.getLogger(__name__)
 

@@ -30,7 +30,6 @@ from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.page import MetricsPage
 from semmem.wiring import conversations, doors, learning, maintenance, reindex, request, tracing
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Opened, open_backends
@@ -158,7 +157,7 @@ class App:
         grpc = await self._front.server.start()
         stack.push_async_callback(self._front.server.stop, 0.0)
         self._reloading.begin(workshop.make, self._front.take_up)
-        health = create_health(lambda: self._ready(parts), self._metrics_page(parts))
+        health = create_health(lambda: self._ready(parts), metrics_page(self._metrics, parts, self._up(parts)))
         listeners, serve = settings.listeners, partial(doors.serve, spawn=spawn, stack=stack)
         return Addresses(
             grpc=grpc,
@@ -267,22 +266,6 @@ class App:
             "embedder": None if self._embedder_tried.is_set() else "is being loaded",
             "serving": None if self._serves else "not yet, or not any more",
         }
-
-    def _metrics_page(self, parts: Parts) -> MetricsPage:
-        return metrics_page(
-            self._metrics,
-            parts.opened.backends,
-            writer=parts.writer,
-            uses=parts.uses,
-            usage=parts.usage.writer,
-            conversations=parts.conversations.writer,
-            states=parts.compression.maker,
-            chained=parts.conversations.chained,
-            erasure=parts.erasure,
-            warming=parts.warming,
-            components=self._up(parts),
-            reindexing=parts.reindexing,
-        )
 
     def _up(self, parts: Parts) -> dict[str, Callable[[], bool]]:
         """Which components answered when they were last asked."""

@@ -42,8 +42,8 @@ from semmem.retrieval.changes import Changes
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
+from semmem.telemetry.metering import Listener, ObservedStore
 from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.observed_store import Listener, ObservedStore
 from semmem.wiring import embedding
 from semmem.wiring.models import ModelClients
 from semmem.wiring.news import News, news

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from semmem.backup.exporting import Exports
 from semmem.backup.importing import Imports
 from semmem.backup.snapshot import About, Journal, Snapshots
 from semmem.config.settings import Settings
-from semmem.management.api import May
 from semmem.management.backup_api import backup_routes
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
@@ -31,10 +29,9 @@ SPOOL = "backup.tmp"
 """Below data_dir: copies while a backup is being taken."""
 
 
-def routes(settings: Settings, opened: Opened, announce: Announce, snapshots: Snapshots) -> Callable[[May], APIRouter]:
+def routes(settings: Settings, opened: Opened, announce: Announce, snapshots: Snapshots) -> APIRouter:
     """What an administrator asks for copies by."""
-    return partial(
-        backup_routes,
+    return backup_routes(
         snapshots,
         exports(settings, opened),
         imports(settings, opened, announce),

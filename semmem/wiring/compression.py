@@ -14,7 +14,7 @@ from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Making
 from semmem.config.settings import Settings
 from semmem.extraction.work import InThread
-from semmem.management.states import States
+from semmem.management.states_api import States
 from semmem.ports.events import Announce
 from semmem.retrieval.fence import Fence
 from semmem.wiring.backends import Backends

@@ -4,87 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
-
+from semmem import __version__
+from semmem.backup.everybody import Everybody
+from semmem.config import effective
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
-from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts, OpenStreams
+from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
 from semmem.envoy.tls import TlsFiles, server_credentials
-from semmem.exchange import Exchange
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
-from semmem.lifecycle.erasure import Erasure
-from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
-from semmem.management.api import May, create_api
-from semmem.management.audit_api import audit_routes
 from semmem.management.curation import Curation
-from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
-from semmem.management.engine_api import Engine, engine_routes
-from semmem.management.everybodys_api import everybodys_routes
-from semmem.management.guards import Guards
-from semmem.management.key_sets import keys_at
-from semmem.management.memories import Memories
-from semmem.management.metadata import MetadataLimits
-from semmem.management.purging import Purging
+from semmem.management.engine_api import Engine, EngineStatus
+from semmem.management.fields import MetadataLimits
+from semmem.management.reload_api import ReloadState
 from semmem.management.server import HttpListener
-from semmem.management.switch_api import switch_routes
-from semmem.management.switches import SwitchDesk
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
-from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules
-from semmem.management.work_api import work_routes
+from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
-from semmem.ports.spans import NO_TRACER, Tracer
-from semmem.request.body_work import BodyWork
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.index.hot_memories import Spawn
-from semmem.retrieval.ledger.ledger import Ledger
-from semmem.retrieval.showing import Showing
 from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
-from semmem.wiring.backends import Backends
-from semmem.wiring.compression import states
-from semmem.wiring.erasure import holds
+from semmem.wiring.backends import Backends, Opened
 from semmem.wiring.learning import dedup
-from semmem.wiring.maintenance import consolidator, lifetime_s, quota
-from semmem.wiring.request import recall
+from semmem.wiring.maintenance import consolidator
 
 GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
 LISTENER_END_S = 5.0
-
-
-def processor(
-    settings: Settings,
-    exchange: Exchange,
-    announce: Announce,
-    *,
-    work: BodyWork,
-    open_streams: OpenStreams,
-    tracer: Tracer = NO_TRACER,
-) -> ExternalProcessor:
-    return ExternalProcessor(
-        exchange,
-        door_limits(settings),
-        announce=announce,
-        single_filter=settings.capture.mode == "single_filter",
-        message_timeouts=message_timeouts(settings),
-        work=work,
-        open_streams=open_streams,
-        tracer=tracer,
-    )
 
 
 def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServer:
@@ -127,51 +86,6 @@ def grpc_credentials(settings: Settings) -> Any:
         return None
     client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
     return server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
-
-
-def api(
-    settings: Settings,
-    backends: Backends,
-    announce: Announce,
-    *,
-    erasure: Erasure,
-    after: Callable[[str, float], float],
-    purging: Purging,
-    engine: Engine,
-    web_tokens: VerifiedWebTokens | None,
-    everybody: ErasureOfAll,
-    switches: SwitchDesk,
-    guards: Guards,
-    shown: Ledger,
-    tracer: Tracer,
-    more: Sequence[Callable[[May], APIRouter]] = (),
-) -> FastAPI:
-    """The management API. ``after`` gives a time after a user's last erasure, ``shown`` is what sessions were.
-    ``more``: as create_api takes it."""
-    one_line, tokens = holds(settings, backends), Tokens(backends.journal, clock=time.time)
-    return create_api(
-        memories(settings, backends, announce, erasure=erasure, holds=one_line, after=after, shown=shown),
-        access(settings, tokens, web_tokens),
-        announce=announce,
-        door=door(settings),
-        metadata=metadata_limits(settings),
-        screening=write_screen(settings, announce),
-        more=[
-            partial(curation_routes, curation(settings, backends, announce, holds=one_line)),
-            partial(token_routes, tokens, time.time, switches=switches.known),
-            partial(engine_routes, engine, switches=switches.known),
-            partial(work_routes, backends.journal, time.time),
-            partial(everybodys_routes, backends.store, backends.journal),
-            partial(switch_routes, switches),
-            partial(audit_routes, guards.audit),
-            *more,
-        ],
-        purging=purging,
-        everybody=everybody,
-        guards=guards,
-        tracer=tracer,
-        states=states(backends),
-    )
 
 
 def access(
@@ -223,34 +137,6 @@ def write_screen(settings: Settings, announce: Announce) -> WriteScreen:
         own_markers=FENCE_MARKERS,
     )
     return WriteScreen(screening, announce=announce)
-
-
-def memories(
-    settings: Settings,
-    backends: Backends,
-    announce: Announce,
-    *,
-    erasure: Erasure,
-    holds: Holds,
-    after: Callable[[str, float], float],
-    shown: Ledger,
-) -> Memories:
-    """What the API does with memories."""
-    finds = recall(settings, backends)
-    return Memories(
-        backends.store,
-        backends.embedder,
-        backends.journal,
-        quota(settings, backends, announce),
-        finds,
-        clock=time.time,
-        erasure=erasure,
-        holds=holds,
-        after=after,
-        create_wait_s=settings.memory.create_wait_s,
-        ttl_s=lifetime_s(settings),
-        showing=Showing(shown, finds),
-    )
 
 
 def curation(settings: Settings, backends: Backends, announce: Announce, *, holds: Holds) -> Curation:
@@ -310,3 +196,62 @@ async def serve(
 
     stack.push_async_callback(stop)
     return bound
+
+
+PROBE = "Does the embedder answer?"
+
+
+def engine(
+    settings: Settings,
+    opened: Opened,
+    backends: Backends,
+    up: Mapping[str, Callable[[], bool]],
+    *,
+    waiting: Callable[[], int],
+    reindexing: Callable[[], str],
+    reloads: Callable[[], ReloadState],
+    began: float,
+) -> Engine:
+    """``up``: which components answered when they were last asked; ``waiting``: halves of turns not yet written;
+    ``reindexing``: the word for how far that is; ``reloads``: what became of those of the configuration; ``began``:
+    when the process did."""
+
+    def status() -> EngineStatus:
+        memory, embedding = settings.memory, settings.memory.embedding
+        store = backends.store
+        return {
+            "version": __version__,
+            "started_at": datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "components": {name: is_up() for name, is_up in up.items()},
+            "store": {
+                "backend": memory.backend,
+                "hot_users": store.users,
+                "hot_memories": store.memories,
+                "reindex": reindexing(),
+            },
+            "embedding": {
+                "source": embedding.source,
+                "signature": backends.embedder.signature,
+                "dimension": embedding.dimension,
+            },
+            "journal": {"kind": "postgresql" if settings.journal.url else "sqlite", "waiting": waiting()},
+            "models": sorted(backends.models),
+            "rerank": backends.reranker is not None,
+            "deployment": {"replicas": settings.deployment.replicas},
+            "configuration": reloads(),
+        }
+
+    async def embed() -> None:
+        await backends.embedder.embed(PROBE)
+
+    async def journal() -> None:
+        await backends.journal.token("")
+        await backends.journal.check_room()
+
+    return Engine(
+        status,
+        {"store": opened.store_backend.health, "embedder": embed, "journal": journal},
+        lambda: {**effective(settings), "reload": reloads()},
+        Everybody(opened.store_backend, backends.journal).users,
+        backends.journal.users_after,
+    )

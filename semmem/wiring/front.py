@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from semmem.config.settings import Settings
-from semmem.management.current_api import CurrentApi
+from semmem.management.door import App, Receive, Scope, Send
 from semmem.ports.events import Announce
 from semmem.ports.spans import Tracer
 from semmem.retrieval.index.hot_memories import Spawn
@@ -11,6 +11,17 @@ from semmem.telemetry.log_lines import tell_from
 from semmem.wiring import doors, learning
 from semmem.wiring.parts import Parts
 from semmem.wiring.serving import Serving, Workshop
+
+
+class CurrentApi:
+    """An ASGI application. A call is answered to its end by the one that it began with."""
+
+    def __init__(self, application: App) -> None:
+        self.application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.application(scope, receive, send)
+
 
 TOOL_BODY_BYTES_MAX = 64 * 1024**2
 """Of the tools' own server, behind the API's door, which has the configured limit."""

@@ -9,13 +9,12 @@ from secrets import token_bytes
 
 from semmem.background import RecordWatch
 from semmem.config.settings import Settings
-from semmem.management.audit import Audit
-from semmem.management.audit_file import AuditFile, InOrder, to_stdout
-from semmem.management.feedback import FeedbackDesk
+from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
+from semmem.management.feedback_api import FeedbackDesk
 from semmem.management.guards import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.rate_limits import RateLimits, RateRules
-from semmem.management.switches import SwitchDesk
+from semmem.management.switch_api import SwitchDesk
 from semmem.ports.events import Announce
 from semmem.ports.feedback import VoteRow
 from semmem.ports.switches import SwitchRow

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 
 from semmem.background import Outage
 from semmem.config.settings import Settings
@@ -86,6 +87,7 @@ async def keep_up(upkeep: Callable[[], Maintenance], can_work: Callable[[], bool
             log.warning("upkeep failed, the next one goes on: %s", type(error).__name__)
 
 
+@dataclass(eq=False)
 class HousekeepingLoop:
     """Watches the store and the journal and counts the journal's turns, every ``interval_s``; drops those past their
     time every ``prune_interval_s``.
@@ -93,47 +95,37 @@ class HousekeepingLoop:
     ``retention_s``: how long turns are kept that were dealt with; ``marks_s``: how long it is known what was erased.
     """
 
-    def __init__(
-        self,
-        journal: Housekeeping,
-        store: StoreWatch,
-        announce: Announce,
-        *,
-        retention_s: float,
-        marks_s: float,
-        interval_s: float = 5.0,
-        prune_interval_s: float = 600.0,
-    ) -> None:
-        self._journal = journal
-        self._store = store
-        self._announce = announce
-        self._retention_s = retention_s
-        self._marks_s = marks_s
-        self._interval_s = interval_s
-        self._prune_interval_s = prune_interval_s
-        self.journal_trouble: str | None = None
-        """What the last look found wrong with the journal, in a few words; None: it answers and has room."""
-        self._outage = Outage(log, "look at the journal")
+    journal: Housekeeping
+    store: StoreWatch
+    announce: Announce
+    _: KW_ONLY
+    retention_s: float
+    marks_s: float
+    interval_s: float = 5.0
+    prune_interval_s: float = 600.0
+    journal_trouble: str | None = field(init=False, default=None)
+    """What the last look found wrong with the journal, in a few words; None: it answers and has room."""
+    _outage: Outage = field(init=False, default_factory=lambda: Outage(log, "look at the journal"))
 
     async def run(self) -> None:
         """Until cancelled."""
         pruned = time.monotonic()
         while True:
-            await asyncio.sleep(self._interval_s)
-            await self._store.look()
-            due = time.monotonic() - pruned > self._prune_interval_s
+            await asyncio.sleep(self.interval_s)
+            await self.store.look()
+            due = time.monotonic() - pruned > self.prune_interval_s
             await self._watch_journal(prune=due)
             if due:
                 pruned = time.monotonic()
 
     async def _watch_journal(self, *, prune: bool) -> None:
         try:
-            self._announce(JournalCounted(await self._journal.counts()))
+            self.announce(JournalCounted(await self.journal.counts()))
             if prune:
-                await self._journal.prune(done_before=time.time() - self._retention_s)
-                await self._journal.prune_states(now=time.time())
-                await self._journal.prune_marks(forgotten_before=time.time() - self._marks_s)
-            await self._journal.check_room()
+                await self.journal.prune(done_before=time.time() - self.retention_s)
+                await self.journal.prune_states(now=time.time())
+                await self.journal.prune_marks(forgotten_before=time.time() - self.marks_s)
+            await self.journal.check_room()
         except JournalError as error:
             self.journal_trouble = CANNOT_WRITE if isinstance(error, JournalFull) else NO_ANSWER
             self._outage.failed(error)

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from semmem.background import ConversationWriter, JournalWriter, StateMaker, UsageWriter, Warming
-from semmem.lifecycle.erasure import Erasure
 from semmem.ports.reindexing import ReindexState
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.kept import Preloaded
-from semmem.telemetry.access_statistics import AccessRecorder
-from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.page import MetricsPage
-from semmem.wiring.backends import Backends
+from semmem.telemetry.metrics import Metrics, MetricsPage
+from semmem.wiring.parts import Parts
 
 
-def metrics_page(
-    metrics: Metrics,
-    backends: Backends,
-    *,
-    writer: JournalWriter,
-    uses: AccessRecorder,
-    usage: UsageWriter,
-    conversations: ConversationWriter,
-    states: StateMaker,
-    chained: Counter[str],
-    erasure: Erasure,
-    reindexing: Reindexing,
-    warming: Warming,
-    components: Mapping[str, Callable[[], bool]],
-) -> MetricsPage:
+def metrics_page(metrics: Metrics, parts: Parts, components: Mapping[str, Callable[[], bool]]) -> MetricsPage:
     """The page with what nobody announces: how much waits, is held in memory, or was dropped, and which components are
     up."""
+    backends, writer, usage, reindexing = parts.opened.backends, parts.writer, parts.usage.writer, parts.reindexing
+    conversations, warming = parts.conversations.writer, parts.warming
     reindex = {metrics.reindex_state.labels(state.value): partial(_is_in, reindexing, state) for state in ReindexState}
     done = {
         metrics.reindex_users: "users",
@@ -49,17 +32,17 @@ def metrics_page(
             metrics.journal_queue: lambda: len(writer),
             metrics.usage_queue: lambda: len(usage),
             metrics.conversations_queue: lambda: len(conversations),
-            metrics.session_states_waiting: lambda: len(states),
+            metrics.session_states_waiting: lambda: len(parts.compression.maker),
             metrics.hot_users: lambda: backends.store.users,
             metrics.hot_memories: lambda: backends.store.memories,
             metrics.hot_bytes: lambda: backends.store.bytes,
-            metrics.erasures_pending: lambda: erasure.pending,
+            metrics.erasures_pending: lambda: parts.erasure.pending,
             **up,
             **reindex,
         },
         totals={
             metrics.journal_dropped: lambda: writer.dropped,
-            metrics.uses_dropped: lambda: uses.dropped,
+            metrics.uses_dropped: lambda: parts.uses.dropped,
             metrics.usage_written: lambda: usage.written,
             metrics.usage_dropped: lambda: usage.dropped,
             metrics.conversations_written: lambda: conversations.written,
@@ -68,7 +51,7 @@ def metrics_page(
                 for counter, counts in (
                     (metrics.conversations_missed, conversations.missed),
                     (metrics.conversations_removed, conversations.removed),
-                    (metrics.chained_requests, chained),
+                    (metrics.chained_requests, parts.conversations.chained),
                 )
                 for word in counts
             },

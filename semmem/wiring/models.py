@@ -91,17 +91,6 @@ def model(rules: ExternalModel, metrics: Metrics) -> ServedModel:
     return MeteredModel(client, metrics, rules.model_role, name=rules.llm_model_name)
 
 
-def models(settings: Settings, metrics: Metrics) -> dict[str, ServedModel]:
-    """The configured language models by role."""
-    return {rules.model_role: model(rules, metrics) for rules in settings.external_models}
-
-
-def reranker(settings: Settings, metrics: Metrics) -> Reranker | None:
-    """The configured reranking model, or None."""
-    rules = settings.memory.rerank
-    return _reranker(rules, metrics) if rules.url else None
-
-
 def _reranker(rules: RerankSection, metrics: Metrics) -> Reranker:
     client = HttpReranker(rules.url, rules.model, api_key=rules.api_key.get_secret_value() or None)
     return MeteredReranker(client, metrics)

@@ -10,7 +10,7 @@ from semmem.background import AtOnceLearner, JournalWriter, Learner, RecordWatch
 from semmem.backup.snapshot import Snapshots
 from semmem.config.settings import Settings
 from semmem.lifecycle.erasure import Erasure
-from semmem.management.purging import Purging
+from semmem.management.erasing_api import Purging
 from semmem.ports.events import Announce
 from semmem.ports.feedback import VoteRow
 from semmem.ports.spans import Tracer

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 
 from semmem.backends.sql.database import DEAF, DUE, ERASED, MISSED, OBEYED, SWITCHED
 from semmem.backends.sql.journal import SqlJournal
@@ -55,35 +56,27 @@ def _nobody_is_told() -> None:
     """Where there are no news."""
 
 
+@dataclass(eq=False)
 class Replicas:
     """Signs of life, news, and erasures of others. ``due`` is called when a batch may be due, ``switched`` when memory
     may be switched on or off for somebody. ``changes`` hears what the journal's server tells of changed memories.
     ``lost_s``: after so long without a sign of life nobody waits for a replica, and ``lost`` is called: what it wrote
     last it may not have told."""
 
-    def __init__(
-        self,
-        journal: SqlJournal,
-        erasure: Erasure,
-        elsewhere: Elsewhere,
-        due: Callable[[], None],
-        switched: Callable[[], None],
-        changes: ChangeNews | None = None,
-        *,
-        lost_s: float,
-        lost: Callable[[], None] = _nobody_is_told,
-    ) -> None:
-        self._journal = journal
-        self._erasure = erasure
-        self._elsewhere = elsewhere
-        self._due = due
-        self._switched = switched
-        self._changes = changes
-        self._lost_s = lost_s
-        self._lost = lost
-        self._counts_until = -math.inf
-        self._look = asyncio.Event()
-        self._outage = Outage(log, "look at other replicas' erasures", level=logging.WARNING)
+    journal: SqlJournal
+    erasure: Erasure
+    elsewhere: Elsewhere
+    due: Callable[[], None]
+    switched: Callable[[], None]
+    changes: ChangeNews | None = None
+    _: KW_ONLY
+    lost_s: float
+    lost: Callable[[], None] = _nobody_is_told
+    _counts_until: float = field(init=False, default=-math.inf)
+    _look: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    _outage: Outage = field(
+        init=False, default_factory=lambda: Outage(log, "look at other replicas' erasures", level=logging.WARNING)
+    )
 
     @property
     def is_counted(self) -> bool:
@@ -96,24 +89,24 @@ class Replicas:
 
     def begin(self, tasks: Tasks) -> None:
         tasks.keep("signs of life", self._live)
-        tasks.keep("news of replicas", lambda: self._journal.listen(self._heard))
+        tasks.keep("news of replicas", lambda: self.journal.listen(self._heard))
         tasks.keep("erasures of replicas", self._obey)
 
     async def leave(self) -> None:
         with suppress(JournalError):  # they will notice
-            await self._journal.leave()
+            await self.journal.leave()
 
     def _heard(self, word: str) -> None:
         if word in (DUE, MISSED):
-            self._due()
+            self.due()
         if word in (SWITCHED, MISSED):
-            self._switched()
+            self.switched()
         if word in (ERASED, MISSED):
             self._look.set()
         if word == OBEYED:
-            self._elsewhere.obeyed()
-        if self._changes is not None:
-            self._tell(self._changes, word)
+            self.elsewhere.obeyed()
+        if self.changes is not None:
+            self._tell(self.changes, word)
 
     def _tell(self, changes: ChangeNews, word: str) -> None:
         if word == MISSED:
@@ -125,25 +118,25 @@ class Replicas:
 
     async def _live(self) -> None:
         while True:
-            await asyncio.sleep(self._lost_s / SIGNS_OF_LIFE)
+            await asyncio.sleep(self.lost_s / SIGNS_OF_LIFE)
             with suppress(JournalError):  # whoever writes says that the server is away
                 await self._show_life()
 
     async def _show_life(self) -> None:
         now, began = time.time(), time.monotonic()
-        if await self._journal.show_life(now=now, dead_before=now - self._lost_s):
-            self._lost()
-        self._counts_until = began + self._lost_s / 2
+        if await self.journal.show_life(now=now, dead_before=now - self.lost_s):
+            self.lost()
+        self._counts_until = began + self.lost_s / 2
 
     async def _obey(self) -> None:
         """As soon as there is news, and where there should have been some."""
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._lost_s / SIGNS_OF_LIFE):
+                async with asyncio.timeout(self.lost_s / SIGNS_OF_LIFE):
                     await self._look.wait()
             self._look.clear()
             try:
-                await self._elsewhere.obey(self._erasure.is_own)
+                await self.elsewhere.obey(self.erasure.is_own)
                 self._outage.worked()
             except JournalError as error:
                 self._outage.failed(error)

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
-from semmem.compression.compressor import Compressor
 from semmem.config.settings import Settings
-from semmem.conversations.chains import Histories
-from semmem.conversations.tap import Tapping
 from semmem.dialects.parsing import ParseLimits
-from semmem.exchange import Exchange
 from semmem.memory import Turn, Vector
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer
-from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
-from semmem.request.switches import Switches
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.reader import SHIPPED_READER, Reader
@@ -42,13 +35,10 @@ from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import Fusion, Strategy
-from semmem.retrieval.showing import Showing
 from semmem.turns.recorder import TurnRecorder
-from semmem.turns.recovery import Recovery, RecoveryRules
+from semmem.turns.recovery import RecoveryRules
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
-from semmem.turns.unread import UnreadHistories
-from semmem.usage.meter import Metering
 from semmem.wiring.backends import Backends
 from semmem.wiring.conversations import past_talks
 from semmem.wiring.maintenance import DAY_S
@@ -58,77 +48,6 @@ log = logging.getLogger(__name__)
 UNREAD_RETRY_S = 1.0
 WAITING_SHARE = 0.8
 """Of the time in which a turn has to be committed: the rest is for the commit."""
-
-
-def exchange(
-    settings: Settings,
-    backends: Backends,
-    announce: Announce,
-    *,
-    turns: TurnRecorder,
-    ledger: Ledger,
-    after: Callable[[str, float], float],
-    note_uses: Callable[[str, Sequence[str], float], None],
-    work: BodyWork,
-    spawn: Spawn,
-    switches: Switches,
-    meter: Metering | None = None,
-    conversations: Tapping | None = None,
-    compressor: Compressor | None = None,
-    histories: Histories | None = None,
-) -> Exchange:
-    """``after`` gives a time after a user's last erasure; ``note_uses`` is told whose memories were put into a prompt,
-    which, and when; ``spawn`` starts what embeds questions while their turns are recorded."""
-    limits = settings.limits
-    finds = recall(settings, backends, announce, spawn)
-    return Exchange(
-        askers=AskerRules(
-            identity(settings),
-            permission_rules(settings),
-            verdict_rules(settings),
-            switches,
-        ),
-        turns=turns,
-        recall=finds,
-        showing=Showing(ledger, finds, announce),
-        limits=ExchangeLimits(
-            request_body_bytes_max=limits.request_body_bytes_max,
-            answer_bytes_max=limits.answer_bytes_max,
-            response_body_bytes_max=limits.response_body_bytes_max,
-            decoded_bytes_max=limits.decoded_bytes_max,
-            phase_s=settings.deadlines.phase_ms / 1000,
-            reading=ParseLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
-        ),
-        clock=time.time,
-        work=work,
-        note_uses=note_uses,
-        after=after,
-        meter=meter,
-        conversations=conversations,
-        compressor=compressor,
-        histories=histories,
-    )
-
-
-def recorder(
-    settings: Settings,
-    announce: Announce,
-    *,
-    writer: JournalWriter,
-    sessions: Sessions,
-    seen: SeenMessages,
-    unread: UnreadHistories,
-    began: float,
-) -> TurnRecorder:
-    """``began``: when the process did."""
-    return TurnRecorder(
-        sessions,
-        writer,
-        Recovery(seen, recovery_rules(settings, began), announce=announce),
-        capture=settings.capture.mode,
-        answer_bytes_max=settings.limits.answer_bytes_max,
-        unread=unread,
-    )
 
 
 def threads(stack: AsyncExitStack) -> BodyWork:
@@ -141,6 +60,18 @@ def threads(stack: AsyncExitStack) -> BodyWork:
 
 def body_work(settings: Settings, threads: BodyWork) -> BodyWork:
     return replace(threads, inline_bytes_max=settings.limits.inline_body_bytes_max)
+
+
+def exchange_limits(settings: Settings) -> ExchangeLimits:
+    limits = settings.limits
+    return ExchangeLimits(
+        request_body_bytes_max=limits.request_body_bytes_max,
+        answer_bytes_max=limits.answer_bytes_max,
+        response_body_bytes_max=limits.response_body_bytes_max,
+        decoded_bytes_max=limits.decoded_bytes_max,
+        phase_s=settings.deadlines.phase_ms / 1000,
+        reading=ParseLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
+    )
 
 
 def identity(settings: Settings) -> IdentityRules:

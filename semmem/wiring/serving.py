@@ -7,9 +7,8 @@ began with: no request is served by a mixture of two configurations.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol
 
 from fastapi import FastAPI
@@ -17,30 +16,47 @@ from fastapi import FastAPI
 from semmem.compression.making import Making
 from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
-from semmem.envoy.service import ExternalProcessor, no_streams
+from semmem.envoy.service import ExternalProcessor, OpenStreams, no_streams
+from semmem.exchange import Exchange
 from semmem.lifecycle.everybody import ErasureOfAll
+from semmem.lifecycle.holds import Holds
 from semmem.management.activity_api import Activity, activity_routes
+from semmem.management.api import create_api
+from semmem.management.audit_api import audit_routes
 from semmem.management.conversations_api import conversation_routes
+from semmem.management.curation_api import curation_routes
+from semmem.management.engine_api import Engine, engine_routes
+from semmem.management.everybodys_api import everybodys_routes
 from semmem.management.feedback_api import feedback_routes
 from semmem.management.guards import Guards
+from semmem.management.memories import Memories
 from semmem.management.reindex_api import reindex_routes
-from semmem.management.reload_api import Reload, ReloadState, reload_routes
+from semmem.management.reload_api import reload_routes
 from semmem.management.states_api import state_routes
 from semmem.management.studio_site import STUDIO_PATH, create_site
+from semmem.management.switch_api import switch_routes
+from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import usage_routes
 from semmem.management.web_tokens import VerifiedWebTokens
+from semmem.management.work_api import work_routes
 from semmem.ports.events import Announce
 from semmem.ports.spans import Tracer
+from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.index.hot_memories import Spawn
+from semmem.retrieval.showing import Showing
 from semmem.turns.recorder import TurnRecorder
+from semmem.turns.recovery import Recovery
 from semmem.wiring import backup, doors, request
 from semmem.wiring.backends import Backends
 from semmem.wiring.compression import making, states
-from semmem.wiring.engine import engine
+from semmem.wiring.doors import engine
+from semmem.wiring.erasure import holds
 from semmem.wiring.guards import desk, feedback_desk, guards, rate_limits
 from semmem.wiring.learning_side import LearningSide, learning_side
+from semmem.wiring.maintenance import lifetime_s, quota
 from semmem.wiring.parts import Parts
+from semmem.wiring.reload import Reloading
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,145 +71,163 @@ class Serving:
     making: Making
 
 
-class Reloads(Protocol):
-    """Reading the configuration again, and what became of it."""
-
-    async def reload(self) -> Reload: ...
-
-    def state(self) -> ReloadState: ...
-
-
 class Tools(Protocol):
     """Routes that every API gets."""
 
     def add_to(self, api: FastAPI) -> None: ...
 
 
+@dataclass(eq=False)
 class Workshop:
     """Makes what serves, out of parts that stay. ``threads`` work on large bodies, ``up`` says which components
     answered when they were last asked; ``heard`` is told what requests do, and ``activity`` keeps the latest of it."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        announce: Announce,
-        reloads: Reloads,
-        *,
-        threads: BodyWork,
-        spawn: Spawn,
-        up: Mapping[str, Callable[[], bool]],
-        activity: Activity,
-        heard: Announce,
-        tracer: Tracer,
-    ) -> None:
-        self._parts = parts
-        self._announce = announce
-        self._reloads = reloads
-        self._threads = threads
-        self._spawn = spawn
-        self._up = up
-        self._activity = activity
-        self._heard = heard
-        self._tracer = tracer
-        self._open_streams = no_streams()
-        self._web_tokens: tuple[JwtSection, VerifiedWebTokens | None] | None = None
-        self._guards: tuple[RateLimitSection, Guards] | None = None
-        self.tools: Tools | None = None
+    parts: Parts
+    announce: Announce
+    reloads: Reloading[Serving]
+    _: KW_ONLY
+    threads: BodyWork
+    spawn: Spawn
+    up: Mapping[str, Callable[[], bool]]
+    activity: Activity
+    heard: Announce
+    tracer: Tracer
+    _open_streams: OpenStreams = field(init=False, default_factory=no_streams)
+    _web_tokens: tuple[JwtSection, VerifiedWebTokens | None] | None = field(init=False, default=None)
+    _guards: tuple[RateLimitSection, Guards] | None = field(init=False, default=None)
+    tools: Tools | None = field(init=False, default=None)
 
     def _unshown(self, user: str, conversation_id: str) -> None:
         """A conversation is gone: no block shows it any more, here or elsewhere, and no state of a session here."""
-        self._parts.shown.talk_changed(user, conversation_id)
-        self._parts.compression.maker.forget(user)
-        if (news := self._parts.opened.news) is not None:
+        self.parts.shown.talk_changed(user, conversation_id)
+        self.parts.compression.maker.forget(user)
+        if (news := self.parts.opened.news) is not None:
             news.changes.changed(user)
 
     def first(self, settings: Settings) -> Serving:
         """What serves from the start."""
-        return self._made(settings, self._parts.opened.backends, self._parts.first)
+        return self._made(settings, self.parts.opened.backends, self.parts.first)
 
     def make(self, settings: Settings) -> Serving:
         """Blocking, for any thread; changes nothing of what serves. Raises OSError, ValueError and UnusableWeights."""
-        opened = self._parts.opened
+        opened = self.parts.opened
         models, reranker = opened.clients.of(settings)
-        patient = replace(self._parts.patient, models=models, reranker=reranker)
-        learning = learning_side(settings, patient, opened, self._announce)
+        patient = replace(self.parts.patient, models=models, reranker=reranker)
+        learning = learning_side(settings, patient, opened, self.announce)
         return self._made(settings, replace(opened.backends, models=models, reranker=reranker), learning)
 
     def _made(self, settings: Settings, backends: Backends, learning: LearningSide) -> Serving:
-        parts, work = self._parts, request.body_work(settings, self._threads)
-        turns = request.recorder(
-            settings,
-            self._announce,
-            writer=parts.writer,
-            sessions=parts.sessions,
-            seen=parts.seen,
+        parts, work = self.parts, request.body_work(settings, self.threads)
+        turns = TurnRecorder(
+            parts.sessions,
+            parts.writer,
+            Recovery(parts.seen, request.recovery_rules(settings, parts.began), announce=self.announce),
+            capture=settings.capture.mode,
+            answer_bytes_max=settings.limits.answer_bytes_max,
             unread=parts.unread,
-            began=parts.began,
         )
-        exchange = request.exchange(
-            settings,
-            backends,
-            self._announce,
-            turns=turns,
-            ledger=parts.shown,
-            after=parts.opened.hidden.marks.after,
-            note_uses=parts.uses.note,
+        processor = ExternalProcessor(
+            self._exchange(settings, backends, turns, work),
+            doors.door_limits(settings),
+            announce=self.heard,
+            single_filter=settings.capture.mode == "single_filter",
+            message_timeouts=doors.message_timeouts(settings),
             work=work,
-            spawn=self._spawn,
-            switches=parts.switches,
-            meter=parts.usage.meter(settings),
-            conversations=parts.conversations.tap(),
-            compressor=parts.compression.compressor(settings, backends, self._announce),
-            histories=parts.conversations.chains(settings),
-        )
-        processor = doors.processor(
-            settings, exchange, self._heard, work=work, open_streams=self._open_streams, tracer=self._tracer
+            open_streams=self._open_streams,
+            tracer=self.tracer,
         )
         api, making_states = self._api(settings, backends), making(settings, backends)
         return Serving(settings, learning, turns, processor, api, making_states)
 
-    def _api(self, settings: Settings, backends: Backends) -> FastAPI:
-        parts = self._parts
-        reload: Callable[[], Awaitable[Reload]] = self._reloads.reload
-        api = doors.api(
-            settings,
-            backends,
-            self._announce,
-            erasure=parts.erasure,
+    def _exchange(self, settings: Settings, backends: Backends, turns: TurnRecorder, work: BodyWork) -> Exchange:
+        parts, finds = self.parts, request.recall(settings, backends, self.announce, self.spawn)
+        identity, permission = request.identity(settings), request.permission_rules(settings)
+        return Exchange(
+            askers=AskerRules(identity, permission, request.verdict_rules(settings), parts.switches),
+            turns=turns,
+            recall=finds,
+            showing=Showing(parts.shown, finds, self.announce),
+            limits=request.exchange_limits(settings),
+            clock=time.time,
+            work=work,
+            note_uses=parts.uses.note,
             after=parts.opened.hidden.marks.after,
-            purging=parts.purging,
-            everybody=ErasureOfAll(parts.erasure, parts.opened.store_backend, backends.journal, clock=time.time),
-            engine=engine(
-                settings,
-                parts.opened,
-                backends,
-                self._up,
-                waiting=lambda: len(parts.writer),
-                reindexing=lambda: parts.reindexing.state,
-                reloads=self._reloads.state,
-                began=parts.began,
-            ),
-            web_tokens=self._tokens(settings.listeners.api.jwt, settings),
-            guards=self._guard(settings, backends),
-            shown=parts.shown,
-            tracer=self._tracer,
-            switches=desk(settings, backends, parts.switches, parts.switch_watch),
+            meter=parts.usage.meter(settings),
+            conversations=parts.conversations.tap(),
+            compressor=parts.compression.compressor(settings, backends, self.announce),
+            histories=parts.conversations.chains(settings),
+        )
+
+    def _api(self, settings: Settings, backends: Backends) -> FastAPI:
+        parts, one_line, journal = self.parts, holds(settings, backends), backends.journal
+        tokens = Tokens(journal, clock=time.time)
+        switches, guards = desk(settings, backends, parts.switches, parts.switch_watch), self._guard(settings, backends)
+        made_states = states(backends)
+        api = create_api(
+            self._memories(settings, backends, one_line),
+            doors.access(settings, tokens, self._tokens(settings.listeners.api.jwt, settings)),
+            announce=self.announce,
+            door=doors.door(settings),
+            metadata=doors.metadata_limits(settings),
+            screening=doors.write_screen(settings, self.announce),
             more=[
-                backup.routes(settings, parts.opened, self._announce, parts.snapshots),
-                partial(reindex_routes, parts.reindexing),
-                partial(reload_routes, reload),
-                partial(activity_routes, self._activity),
-                partial(usage_routes, parts.usage.shown(settings)),
-                partial(conversation_routes, parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
-                partial(state_routes, states(backends)),
-                partial(feedback_routes, feedback_desk(settings, backends, parts.vote_watch, self._announce)),
+                curation_routes(doors.curation(settings, backends, self.announce, holds=one_line)),
+                token_routes(tokens, time.time, switches=parts.switches),
+                engine_routes(self._engine(settings, backends), switches=parts.switches),
+                work_routes(journal, time.time),
+                everybodys_routes(backends.store, journal),
+                switch_routes(switches),
+                audit_routes(guards.audit),
+                backup.routes(settings, parts.opened, self.announce, parts.snapshots),
+                reindex_routes(parts.reindexing),
+                reload_routes(self.reloads.reload),
+                activity_routes(self.activity),
+                usage_routes(parts.usage.shown(settings)),
+                conversation_routes(parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
+                state_routes(made_states),
+                feedback_routes(feedback_desk(settings, backends, parts.vote_watch, self.announce)),
             ],
+            purging=parts.purging,
+            everybody=ErasureOfAll(parts.erasure, parts.opened.store_backend, journal, clock=time.time),
+            guards=guards,
+            tracer=self.tracer,
+            states=made_states,
         )
         if settings.listeners.api.studio:
             api.mount(STUDIO_PATH, create_site())
         if self.tools is not None:
             self.tools.add_to(api)
         return api
+
+    def _memories(self, settings: Settings, backends: Backends, one_line: Holds) -> Memories:
+        finds = request.recall(settings, backends)
+        return Memories(
+            backends.store,
+            backends.embedder,
+            backends.journal,
+            quota(settings, backends, self.announce),
+            finds,
+            clock=time.time,
+            erasure=self.parts.erasure,
+            holds=one_line,
+            after=self.parts.opened.hidden.marks.after,
+            create_wait_s=settings.memory.create_wait_s,
+            ttl_s=lifetime_s(settings),
+            showing=Showing(self.parts.shown, finds),
+        )
+
+    def _engine(self, settings: Settings, backends: Backends) -> Engine:
+        parts = self.parts
+        return engine(
+            settings,
+            parts.opened,
+            backends,
+            self.up,
+            waiting=lambda: len(parts.writer),
+            reindexing=lambda: parts.reindexing.state,
+            reloads=self.reloads.state,
+            began=parts.began,
+        )
 
     def _tokens(self, rules: JwtSection, settings: Settings) -> VerifiedWebTokens | None:
         """Those of the same rules are kept, with the keys that they have."""
@@ -205,7 +239,7 @@ class Workshop:
         """The same all the time, with what they know of calls; where the rates changed, with other limits."""
         rates = settings.listeners.api.rate_limit
         if self._guards is None:
-            self._guards = rates, guards(settings, backends, self._announce)
+            self._guards = rates, guards(settings, backends, self.announce)
         elif self._guards[0] != rates:
-            self._guards = rates, replace(self._guards[1], limits=rate_limits(settings, self._announce))
+            self._guards = rates, replace(self._guards[1], limits=rate_limits(settings, self.announce))
         return self._guards[1]

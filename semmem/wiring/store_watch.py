@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
@@ -25,6 +26,7 @@ WARMING_PAUSE_S = 0.05
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class StoreWatch:
     """Opens the store, and knows since the last look whether it answers and can write.
 
@@ -33,29 +35,18 @@ class StoreWatch:
     warm; it is waited for at most ``warming_s``, with ``pause_s`` between tries.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        disk: DiskBound | None,
-        *,
-        dimension: int,
-        quick_s: float = math.inf,
-        retry_s: float = STORE_RETRY_S,
-        warming_s: float = WARMING_S,
-        pause_s: float = WARMING_PAUSE_S,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._store = store
-        self._disk = disk
-        self._dimension = dimension
-        self._quick_s = quick_s
-        self._retry_s = retry_s
-        self._warming_s = warming_s
-        self._pause_s = pause_s
-        self._clock = clock
-        self.tried = asyncio.Event()
-        self.answers = False
-        self.has_room = True
+    store: Store
+    disk: DiskBound | None
+    _: KW_ONLY
+    dimension: int
+    quick_s: float = math.inf
+    retry_s: float = STORE_RETRY_S
+    warming_s: float = WARMING_S
+    pause_s: float = WARMING_PAUSE_S
+    clock: Callable[[], float] = time.monotonic
+    tried: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    answers: bool = field(init=False, default=False)
+    has_room: bool = field(init=False, default=True)
 
     async def open(self) -> None:
         """Open, again and again while that may help.
@@ -65,7 +56,7 @@ class StoreWatch:
         told = ""
         while True:
             try:
-                await self._store.open()
+                await self.store.open()
             except StoreDamaged as error:
                 if told != str(error):  # once: it names files, and waits for a person
                     log.error("store damaged, requests pass without memory: %s", error)
@@ -78,30 +69,30 @@ class StoreWatch:
                 self.tried.set()
                 return
             self.tried.set()
-            await asyncio.sleep(self._retry_s)
+            await asyncio.sleep(self.retry_s)
 
     async def _warm(self) -> None:
         """Read and search as requests do, until that is quick: the first calls of a new process load what they need,
         and a request would wait for it longer than it may. A store that stays slow is served with all the same."""
         try:
-            async with asyncio.timeout(self._warming_s):
+            async with asyncio.timeout(self.warming_s):
                 for _ in range(WARMING_TRIES):
                     if await self._is_quick():
                         return
-                    await asyncio.sleep(self._pause_s)
+                    await asyncio.sleep(self.pause_s)
         except TimeoutError:
             pass
         log.warning("the store is open, but slow: requests may pass without memory")
 
     async def _is_quick(self) -> bool:
-        vector = np.full(self._dimension, self._dimension**-0.5, dtype=np.float32)
-        began = self._clock()
+        vector = np.full(self.dimension, self.dimension**-0.5, dtype=np.float32)
+        began = self.clock()
         try:
-            await self._store.list(NOBODY, limit=1)
-            await self._store.search(NOBODY, vector, limit=1, now=time.time())
+            await self.store.list(NOBODY, limit=1)
+            await self.store.search(NOBODY, vector, limit=1, now=time.time())
         except StoreError:
             return False
-        return self._clock() - began <= self._quick_s
+        return self.clock() - began <= self.quick_s
 
     async def look(self) -> None:
         """Look whether it answers, once it was tried to open it, and whether its disk has room."""
@@ -112,7 +103,7 @@ class StoreWatch:
     async def _look_at_store(self) -> None:
         answered = self.answers
         try:
-            await self._store.health()
+            await self.store.health()
             self.answers = True
         except StoreError as error:
             self.answers = False
@@ -124,8 +115,8 @@ class StoreWatch:
     async def _look_at_disk(self) -> None:
         had_room = self.has_room
         try:
-            if self._disk is not None:
-                await self._disk.check_room()
+            if self.disk is not None:
+                await self.disk.check_room()
             self.has_room = True
         except StoreError as error:
             self.has_room = False

@@ -20,8 +20,8 @@ from semmem.ports.store import Store
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.access_statistics import AccessRecorder
+from semmem.telemetry.metering import ObservedStore
 from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.observed_store import ObservedStore
 from semmem.turns.sessions import Sessions
 from semmem.wiring.backends import hidden
 from semmem.wiring.erasure import Here

@@ -28,8 +28,7 @@ from bench.upstream import Upstream
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.config import Settings, check
 from semmem.memory import Vector
-from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.page import MetricsPage
+from semmem.telemetry.metrics import Metrics, MetricsPage
 
 # --- requests --------------------------------------------------------------------------------------------------------
 

@@ -15,8 +15,7 @@ from semmem.cli import main
 from semmem.commands.command import Parser
 from semmem.commands.completion import SCRIPTS
 from semmem.commands.failure import EXITS
-from semmem.commands.manual import markdown, roff, text
-from semmem.commands.page import page_of
+from semmem.commands.manual import markdown, page_of, roff, text
 from semmem.commands.table import root_parser
 
 PAGE = Path(__file__).parents[3] / "docs" / "commands.md"

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -17,7 +16,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import RecordWatch, Tasks
 from semmem.cli import main
-from semmem.commands.previewing import table
+from semmem.commands.memories import table
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
@@ -25,10 +24,8 @@ from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import engine_routes
 from semmem.management.memories import Memories
 from semmem.management.server import HttpListener
-from semmem.management.switch_api import switch_routes
-from semmem.management.switches import SwitchDesk
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.switch_api import SwitchDesk, switch_routes
+from semmem.management.token_api import Tokens, token_routes
 from semmem.memory import MemoryType, Scope
 from semmem.request.switches import Switches
 from semmem.retrieval.decide.decision import Decision
@@ -67,10 +64,10 @@ async def _serve(
     watch = RecordWatch(journal.switches_since, known := Switches(), what="switches", refresh_s=60.0)
     desk = SwitchDesk(journal, known, watch.refresh, entries_max=10, clock=lambda: 1e9)
     routes = [
-        partial(curation_routes, life(store, journal)),
-        partial(token_routes, tokens, lambda: 1e9),
-        partial(engine_routes, an_engine()),
-        partial(switch_routes, desk),
+        curation_routes(life(store, journal)),
+        token_routes(tokens, lambda: 1e9),
+        engine_routes(an_engine()),
+        switch_routes(desk),
     ]
     app = create_api(memories, AccessRules(admin_token=TOKEN, tokens=tokens), more=routes)
     listener = HttpListener(app, "127.0.0.1:0")

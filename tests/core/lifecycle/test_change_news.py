@@ -22,8 +22,8 @@ from semmem.ports.store_wrapper import StoreCall, StoreWrapper
 from semmem.retrieval.index.freshness import ALL_DOUBT_S
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.ledger.ledger import Ledger
+from semmem.telemetry.metering import ObservedStore
 from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.observed_store import ObservedStore
 from semmem.wiring.news import Kept
 from tests.support.examples import examples
 from tests.support.wire import Line, Wire

@@ -360,7 +360,7 @@ async def test_one_memory_goes_with_its_statistics_and_its_waiting_uses(world: E
 async def test_the_clock_may_be_set_back_after_an_erasure(world: ErasedWorld) -> None:
     now = time.time()
     await world.delete()
-    world.memories._clock = lambda: now - 3600.0
+    world.memories.clock = lambda: now - 3600.0
     assert (await world.create("User likes tea")).status_code == 201
     assert await world.contents() == {"User likes tea"}
     at = world.erasing.after("alice", now - 3600.0)

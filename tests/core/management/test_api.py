@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -39,7 +37,6 @@ from tests.core.retrieval.talk import hit
 from tests.support.counted import counting
 from tests.support.decisions import Decided
 from tests.support.described import described_client
-from tests.support.empty_journal import empty_journal
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 from tests.support.telling_judge import judge
@@ -134,9 +131,7 @@ class Api:
         )
         access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
         self.life = life(self.store, journal)
-        self.app = create_api(
-            self.memories, access, announce=counting(self.metrics), more=[partial(curation_routes, self.life)]
-        )
+        self.app = create_api(self.memories, access, announce=counting(self.metrics), more=[curation_routes(self.life)])
         self.client = described_client(self.app)
 
     async def add(self, content: str, user: str = "alice", **fields: Any) -> dict[str, Any]:
@@ -146,17 +141,6 @@ class Api:
         assert response.status_code == 201, response.text
         created: dict[str, Any] = response.json()
         return created
-
-
-@pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await journal.open()
-    api = Api(journal)
-    await api.store.open()
-    yield api
-    await api.client.aclose()
-    await journal.close()
 
 
 async def test_a_created_memory_is_shown_as_it_is(api: Api) -> None:

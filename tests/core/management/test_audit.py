@@ -16,19 +16,16 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
 from semmem.management.answers import Heard
 from semmem.management.api import create_api
-from semmem.management.audit import Audit
+from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
 from semmem.management.audit_api import audit_routes
-from semmem.management.audit_file import AuditFile, InOrder, to_stdout
 from semmem.management.guards import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.rate_limits import RateLimits, RateRules
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.token_api import Tokens, token_routes
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring.guards import audit_name
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
 from tests.support.counted import counting
-from tests.support.empty_journal import empty_journal
 
 KEY = b"k" * 32
 NAMES = {user: audit_name(KEY, user) for user in ("alice", "bob")}
@@ -59,7 +56,7 @@ class Audited:
             api.memories,
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",), tokens=self.tokens),
             guards=guards,
-            more=[partial(token_routes, self.tokens, lambda: NOW), partial(audit_routes, self.audit)],
+            more=[token_routes(self.tokens, lambda: NOW), audit_routes(self.audit)],
         )
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
 
@@ -74,14 +71,6 @@ class Audited:
 
     async def call(self, method: str, path: str, headers: dict[str, str] = ALICE, **asked: Any) -> httpx.Response:
         return await self.client.request(method, path, headers=headers, **asked)
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await made.open()
-    yield made
-    await made.close()
 
 
 @pytest.fixture

@@ -15,10 +15,8 @@ from semmem.management.api import create_api
 from semmem.management.mcp_doors import mount
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.spans import NO_TRACER, Tracer
-from tests.core.management.test_api import ADMIN, Api, api
+from tests.core.management.test_api import ADMIN, Api
 from tests.core.telemetry.test_tracing import SPAN, TRACE, Traced, id_of, parent_of, trace_of
-
-__all__ = ["api"]  # a fixture
 
 PLACE = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
 

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
+from semmem.management.fields import MetadataLimits
 from semmem.management.listing import PROJECTS_MAX, BadCursor, Wanted, cut, stats
-from semmem.management.metadata import MetadataLimits
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.history import Uses
 from tests.core.management.test_api import ADMIN, ALICE, Api
 from tests.core.management.test_roles import Guarded
 from tests.support.described import described_client
-from tests.support.empty_journal import empty_journal
-
-
-@pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await journal.open()
-    api = Api(journal)
-    await api.store.open()
-    yield api
-    await api.client.aclose()
-    await journal.close()
 
 
 async def put(api: Api, memory: dict[str, Any], **changes: Any) -> Any:

@@ -12,10 +12,8 @@ from semmem.conversations.transcript import CUT
 from semmem.management.listing import cursor_of
 from semmem.memory import Scope
 from semmem.ports.conversations import conversation_id
-from tests.core.management.test_api import ADMIN, api
-from tests.core.management.test_roles import Guarded, guarded
-
-__all__ = ["api", "guarded"]
+from tests.core.management.test_api import ADMIN
+from tests.core.management.test_roles import Guarded
 
 CALL = {"id": "call_1", "name": "weather", "arguments": '{"city":"Lisbon"}'}
 MESSAGES: list[dict[str, Any]] = [

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +33,6 @@ from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from tests.core.upkeep.test_summaries import GOOD, TEXTS, Model, said
 from tests.support.described import described_client
-from tests.support.empty_journal import empty_journal
 from tests.support.erasing import Erasing
 from tests.support.fakes import HashEmbedder, hot
 from tests.support.journal_samples import erase, turn
@@ -84,7 +81,7 @@ class LifeApi:
             announce=self.announced.append,
         )
         access = AccessRules(trusted_headers=("x-user-id",))
-        app = create_api(memories, access, more=[partial(curation_routes, life)])
+        app = create_api(memories, access, more=[curation_routes(life)])
         self.client = described_client(app, base_url="http://semmem/v1/memory", headers=ALICE)
 
     async def put(self, memory_id: str, content: str, *, age_days: float = 0, **rest: Any) -> Memory:
@@ -103,14 +100,6 @@ class LifeApi:
         assert response.status_code == status, response.text
         answer: dict[str, Any] = response.json()
         return answer
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await made.open()
-    yield made
-    await made.close()
 
 
 @pytest.fixture

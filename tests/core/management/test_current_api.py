@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from semmem.background import Tasks
-from semmem.management.current_api import CurrentApi
+from semmem.wiring.front import CurrentApi
 
 
 class Named:

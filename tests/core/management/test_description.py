@@ -19,11 +19,9 @@ from semmem.management.api import create_api
 from semmem.management.description import operations
 from semmem.management.errors import CODES, FIELD_CODES, error
 from semmem.management.problems import EVERY_CALL, PROBLEM_TYPE, PROBLEMS, TABLE, TYPE_PREFIX, problem, refuses
-from tests.core.management.test_api import ADMIN, Api, api
-from tests.core.management.test_roles import NEEDS, Guarded, guarded
+from tests.core.management.test_api import ADMIN, Api
+from tests.core.management.test_roles import NEEDS, Guarded
 from tests.support.described import Promised
-
-__all__ = ["api", "guarded"]  # fixtures
 
 CODE = Path(semmem.management.__file__).parent
 NO_OPERATION = {"METHOD_NOT_ALLOWED"}

@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 import pytest
 
-from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
@@ -23,23 +22,11 @@ from semmem.management.health import create_health
 from semmem.management.server import HttpListener
 from tests.core.management.test_api import ADMIN, Api
 from tests.support.cpu_time import of_this_machine
-from tests.support.empty_journal import empty_journal
 
 TOKEN = (b"authorization", b"Bearer secret-token")
 LOCAL = (b"host", b"localhost:8080")
 MIB = 1024 * 1024
 Headers = Sequence[tuple[bytes, bytes]]
-
-
-@pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await journal.open()
-    api = Api(journal)
-    await api.store.open()
-    yield api
-    await api.client.aclose()
-    await journal.close()
 
 
 class Call:

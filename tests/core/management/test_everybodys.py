@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,10 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.management import everybodys
+from semmem.management import everybodys_api
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.everybodys import page_of_everybody
-from semmem.management.everybodys_api import everybodys_routes
+from semmem.management.everybodys_api import everybodys_routes, page_of_everybody
 from semmem.memory import Memory, Scope
 from tests.core.management.test_api import ADMIN, Api
 from tests.support.described import described_client
@@ -63,7 +61,7 @@ async def test_where_nobody_has_anything_there_is_one_empty_page(world: World) -
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
 async def test_each_is_there_once_whatever_the_pages(world: World, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(everybodys, "USERS_READ_MAX", 2)
+    monkeypatch.setattr(everybodys_api, "USERS_READ_MAX", 2)
     told = {name: range(number) for number, name in enumerate(NAMES)}
     for name, numbers in told.items():
         await world.tell(name, *numbers)
@@ -112,7 +110,7 @@ async def test_what_is_written_and_erased_meanwhile_moves_nobody_elses(world: Wo
 @pytest.fixture
 def client(world: World) -> httpx.AsyncClient:
     api = Api(world.journal)
-    more = [partial(everybodys_routes, world.store, world.journal)]
+    more = [everybodys_routes(world.store, world.journal)]
     return described_client(create_api(api.memories, AccessRules(admin_token="secret-token"), more=more))
 
 

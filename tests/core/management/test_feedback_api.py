@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import RecordWatch
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.feedback import FeedbackDesk
-from semmem.management.feedback_api import MEMORIES_MAX, feedback_routes
+from semmem.management.feedback_api import MEMORIES_MAX, FeedbackDesk, feedback_routes
 from semmem.retrieval.feedback import Votes
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
 from tests.support.counted import counting
@@ -40,7 +38,7 @@ class Saying:
         self.app = create_api(
             api.memories,
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",)),
-            more=[partial(feedback_routes, desk)],
+            more=[feedback_routes(desk)],
         )
         self.client = described_client(self.app)
 

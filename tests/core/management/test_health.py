@@ -11,8 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from semmem.background import Tasks
 from semmem.management.health import create_health
 from semmem.management.server import HttpListener
-from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.page import MetricsPage
+from semmem.telemetry.metrics import Metrics, MetricsPage
 
 
 async def test_health_over_a_real_socket() -> None:

@@ -21,10 +21,9 @@ from semmem.background import Tasks
 from semmem.commands.asking import Api as Asking
 from semmem.commands.forgetting import _by_id
 from semmem.commands.operating import _revoke
-from semmem.management.key_sets import keys_at
 from semmem.management.segment import segment
 from semmem.management.server import HttpListener
-from semmem.management.web_tokens import KeysUnavailable, NotValid
+from semmem.management.web_tokens import KeysUnavailable, NotValid, keys_at
 from tests.core.management.test_api import ADMIN, Api
 from tests.core.management.test_mcp import Served, refusal, served, told
 from tests.core.management.test_roles import Guarded

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.guards import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.token_api import Tokens, token_routes
 from semmem.memory import Memory, Scope
 from semmem.ports.calls import CallAnswer
 from semmem.ports.errors import JournalError
@@ -54,7 +52,7 @@ class Once:
     def replica(self, journal: SqlJournal) -> httpx.AsyncClient:
         guards = Guards(idempotency=Idempotency(journal, self.rules, clock=self.clock))
         access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
-        tokens = partial(token_routes, Tokens(journal, clock=self.clock), self.clock)
+        tokens = token_routes(Tokens(journal, clock=self.clock), self.clock)
         app = create_api(self.api.memories, access, guards=guards, more=[tokens])
         return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://semmem")
 

@@ -18,8 +18,8 @@ from semmem.cli import main
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
+from semmem.management.erasing_api import Purging
 from semmem.management.memories import Memories
-from semmem.management.purging import Purging
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import JournalError, StoreFull
 from semmem.retrieval.recall import Recall, RecallRules

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,13 +27,11 @@ from semmem.management.conversations_api import conversation_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, EngineStatus, engine_routes
 from semmem.management.everybodys_api import everybodys_routes
-from semmem.management.feedback import FeedbackDesk
-from semmem.management.feedback_api import feedback_routes
+from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import Reload, reload_routes
 from semmem.management.switch_api import switch_routes
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import Usage, usage_routes
 from semmem.management.work_api import work_routes
 from semmem.ports.conversations import ConversationLimits
@@ -43,12 +40,9 @@ from semmem.ports.tokens import TokenRow
 from semmem.ports.usage import user_name
 from semmem.reindex.reindexing import Reindexing
 from semmem.usage.report import UsageReport
-from tests.core.management.test_api import ADMIN, Api, api
+from tests.core.management.test_api import ADMIN, Api
 from tests.support.described import described_client
-from tests.support.empty_journal import empty_journal
 from tests.support.usage import PRICES
-
-__all__ = ["api"]  # a fixture
 
 NEEDS = {
     ("GET", "/v1/memory"): Act.READ,
@@ -158,20 +152,20 @@ class Guarded:
             api.memories,
             AccessRules(admin_token="secret-token", tokens=self.tokens),
             more=[
-                partial(curation_routes, api.life),
-                partial(token_routes, self.tokens, self.clock),
-                partial(engine_routes, an_engine()),
-                partial(work_routes, journal, self.clock),
-                partial(everybodys_routes, api.store, journal),
-                partial(activity_routes, Activity(self.clock)),
-                partial(usage_routes, a_usage(journal, self.clock)),
-                partial(conversation_routes, the_conversations(api, journal, self.clock)),
-                partial(switch_routes, nothing),
-                partial(audit_routes, nothing),
-                partial(reindex_routes, cast(Reindexing, NothingToReindex())),
-                partial(reload_routes, nothing_new),
-                partial(feedback_routes, feedback_desk(api, journal)),
-                partial(backup_routes, nothing, nothing, nothing, nothing, self.clock),
+                curation_routes(api.life),
+                token_routes(self.tokens, self.clock),
+                engine_routes(an_engine()),
+                work_routes(journal, self.clock),
+                everybodys_routes(api.store, journal),
+                activity_routes(Activity(self.clock)),
+                usage_routes(a_usage(journal, self.clock)),
+                conversation_routes(the_conversations(api, journal, self.clock)),
+                switch_routes(nothing),
+                audit_routes(nothing),
+                reindex_routes(cast(Reindexing, NothingToReindex())),
+                reload_routes(nothing_new),
+                feedback_routes(feedback_desk(api, journal)),
+                backup_routes(nothing, nothing, nothing, nothing, self.clock),
             ],
             everybody=ErasureOfAll(api.erasing.erasure, api.store, journal, clock=self.clock),
         )
@@ -243,19 +237,6 @@ def an_engine() -> Engine:
         }
 
     return Engine(status, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users, users_after)
-
-
-@pytest.fixture
-async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
-    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await journal.open()
-    api = Api(journal)
-    await api.store.open()
-    guarded = Guarded(api, journal)
-    yield guarded
-    await guarded.client.aclose()
-    await api.client.aclose()
-    await journal.close()
 
 
 def test_every_route_has_its_act_here(guarded: Guarded) -> None:

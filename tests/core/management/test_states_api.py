@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 
 import httpx
@@ -12,8 +11,7 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.states import States
-from semmem.management.states_api import state_routes
+from semmem.management.states_api import States, state_routes
 from semmem.ports.session_states import CurrentState, SessionState
 from semmem.retrieval.context import OPENING, strip_block
 from semmem.retrieval.fence import Fence
@@ -40,7 +38,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     await api.store.open()
     states = States(journal, Fence(b"key"), clock=lambda: NOW)
     rules = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
-    app = create_api(api.memories, rules, more=[partial(state_routes, states)], states=states)
+    app = create_api(api.memories, rules, more=[state_routes(states)], states=states)
     async with described_client(app) as made_client:
         yield made_client
     await api.client.aclose()

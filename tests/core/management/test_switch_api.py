@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,8 @@ from semmem.background import RecordWatch
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.engine_api import engine_routes
-from semmem.management.switch_api import switch_routes
-from semmem.management.switches import SwitchDesk
-from semmem.management.token_api import token_routes
-from semmem.management.tokens import Tokens
+from semmem.management.switch_api import SwitchDesk, switch_routes
+from semmem.management.token_api import Tokens, token_routes
 from semmem.request.permission import EVERYTHING, READING
 from semmem.request.switches import Switches
 from tests.core.management.test_api import ADMIN, ALICE, Api
@@ -40,9 +37,9 @@ class Switching:
             api.memories,
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",)),
             more=[
-                partial(token_routes, Tokens(journal, clock=lambda: 1e9), lambda: 1e9, switches=self.known),
-                partial(engine_routes, an_engine(), switches=self.known),
-                partial(switch_routes, desk),
+                token_routes(Tokens(journal, clock=lambda: 1e9), lambda: 1e9, switches=self.known),
+                engine_routes(an_engine(), switches=self.known),
+                switch_routes(desk),
             ],
         )
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")

@@ -11,9 +11,7 @@ from semmem.memory import CHANGES_STANDING, Fact, Memory, MemoryStatus, MemoryTy
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.events import MemoriesRemoved
 from tests.core.extraction.provisional_world import BOSTON, SEATTLE, Found, ProvisionalWorld
-from tests.core.management.test_curation_api import NOW, LifeApi, journal
-
-__all__ = ["journal"]  # a fixture
+from tests.core.management.test_curation_api import NOW, LifeApi
 
 LONG = "User's budget for the big summer family vacation in Hawaii next year is {} dollars"
 TEN, TWELVE, FIFTEEN = (LONG.format(number) for number in (10000, 12000, 15000))

@@ -10,11 +10,9 @@ import msgspec
 import pytest
 
 from semmem.ports.usage import session_name, user_name
-from tests.core.management.test_api import ADMIN, api
-from tests.core.management.test_roles import Guarded, guarded
+from tests.core.management.test_api import ADMIN
+from tests.core.management.test_roles import Guarded
 from tests.support.usage import rows, script
-
-__all__ = ["api", "guarded"]
 
 TODAY = datetime.fromtimestamp(1_800_000_000.0, UTC).replace(hour=0, minute=0, second=0)
 """The day of the clock that the API has here."""

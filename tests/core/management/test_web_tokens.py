@@ -18,7 +18,6 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from semmem.background import Tasks
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.key_sets import keys_at
 from semmem.management.server import HttpListener
 from semmem.management.web_tokens import (
     FETCH_AGAIN_S,
@@ -26,6 +25,7 @@ from semmem.management.web_tokens import (
     NotValid,
     VerifiedWebTokens,
     WebTokenRules,
+    keys_at,
     looks_like_one,
 )
 

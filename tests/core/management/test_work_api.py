@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from functools import partial
-from pathlib import Path
-
 import httpx
 import pytest
 
@@ -17,7 +13,6 @@ from semmem.memory import Scope
 from semmem.ports.learning import BatchRules
 from tests.core.management.test_api import ADMIN, Api
 from tests.support.described import described_client
-from tests.support.empty_journal import empty_journal
 from tests.support.journal_samples import answered, turn
 
 RULES = BatchRules(size=1, answer_wait_s=20.0, idle_s=50.0, lease_s=10.0)
@@ -25,16 +20,8 @@ NOW = 1_800_000_000.0
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqlJournal]:
-    made = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await made.open()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
 def client(journal: SqlJournal) -> httpx.AsyncClient:
-    routes = partial(work_routes, journal, lambda: NOW)
+    routes = work_routes(journal, lambda: NOW)
     return described_client(create_api(Api(journal).memories, AccessRules(admin_token="secret-token"), more=[routes]))
 
 

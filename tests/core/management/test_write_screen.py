@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,13 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.curation_api import curation_routes
 from semmem.management.door import DoorRules
-from semmem.management.metadata import MetadataLimits, metadata_problem
+from semmem.management.fields import MetadataLimits, metadata_problem
 from semmem.management.write_screen import WriteScreen
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import StoreTimeout, StoreUnavailable
@@ -29,7 +26,6 @@ from semmem.ports.names import bounded
 from semmem.text.screening import readable
 from tests.core.management.test_api import ADMIN, ALICE, JSON, NOW, Api
 from tests.support.described import described_client
-from tests.support.empty_journal import empty_journal
 from tests.support.examples import examples
 
 SECRETS = [
@@ -45,23 +41,12 @@ ORDERS = [
 ]
 
 
-@pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    journal = SqlJournal(empty_journal(tmp_path / "journal.db"))
-    await journal.open()
-    api = Api(journal)
-    await api.store.open()
-    yield api
-    await api.client.aclose()
-    await journal.close()
-
-
 def screened(api: Api, **rules: Any) -> tuple[httpx.AsyncClient, list[Event]]:
     """The same API with a write screen of other rules, and what that counts."""
     counted: list[Event] = []
     screening = WriteScreen(partial(screen_text, **rules), announce=counted.append)
     access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
-    app = create_api(api.memories, access, screening=screening, more=[partial(curation_routes, api.life)])
+    app = create_api(api.memories, access, screening=screening, more=[curation_routes(api.life)])
     return described_client(app, base_url="http://localhost"), counted
 
 

@@ -14,8 +14,7 @@ import semmem
 from semmem.extraction.placed import Removal
 from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
 from semmem.ports import events
-from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.page import MetricsPage
+from semmem.telemetry.metrics import Metrics, MetricsPage
 from tests.support.counted import counting
 
 

@@ -12,8 +12,8 @@ from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreUnavailable
 from semmem.ports.store import Store
 from semmem.ports.store_wrapper import StoreWrapper
+from semmem.telemetry.metering import ObservedStore
 from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.observed_store import ObservedStore
 from tests.support.memories import DIMENSION, NOW, memory, towards
 
 ADA = Scope("ada")

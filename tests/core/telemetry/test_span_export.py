@@ -14,8 +14,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from semmem.background import OffloadThreads
 from semmem.ports.spans import NOWHERE
 from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.otlp import otlp_exporter
-from semmem.telemetry.span_export import SpanExport
+from semmem.telemetry.span_export import SpanExport, otlp_exporter
 from semmem.telemetry.tracing import OtelTracer
 from tests.support.collector import collector
 from tests.support.ports import free_port

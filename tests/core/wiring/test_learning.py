@@ -23,7 +23,7 @@ from semmem.ports.recording import TurnClosed
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring.backends import Backends, hot_memories
 from semmem.wiring.learning import learning
-from semmem.wiring.models import models
+from semmem.wiring.models import ModelClients
 from tests.support.configuration import loaded
 from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder
@@ -39,7 +39,7 @@ class World:
 
     def __init__(self, settings: Settings, journal: SqlJournal, store: InProcessStore, tasks: Tasks) -> None:
         memories = hot_memories(settings, store, tasks.spawn, asyncio.to_thread)
-        backends = Backends(memories, HashEmbedder(), journal, models(settings, Metrics()))
+        backends = Backends(memories, HashEmbedder(), journal, ModelClients(Metrics()).of(settings)[0])
         self.learning = learning(settings, backends)
         self.models = backends.models
         self.journal = journal

@@ -14,7 +14,7 @@ from semmem.retrieval.rerank import Reranking
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring import request
 from semmem.wiring.backends import Backends, journal
-from semmem.wiring.models import models, reranker
+from semmem.wiring.models import ModelClients
 from tests.core.retrieval.talk import asked, hit
 from tests.support.configuration import MODEL, loaded
 from tests.support.fakes import HashEmbedder, hot
@@ -25,12 +25,13 @@ REWRITE = MODEL.replace("memory_extraction", "memory_rewrite")
 
 def backends(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> tuple[Backends, Metrics, list[Event]]:
     settings, metrics = loaded(tmp_path, text, environ), Metrics()
+    models, reranker = ModelClients(metrics).of(settings)
     made = Backends(
         store=hot(InProcessStore()),
         embedder=HashEmbedder(),
         journal=journal(settings),
-        models=models(settings, metrics),
-        reranker=reranker(settings, metrics),
+        models=models,
+        reranker=reranker,
     )
     return made, metrics, []
 

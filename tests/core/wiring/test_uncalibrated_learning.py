@@ -16,7 +16,7 @@ from semmem.ports.embedder import Embedder
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring.backends import Backends, journal
 from semmem.wiring.learning import learning
-from semmem.wiring.models import models
+from semmem.wiring.models import ModelClients
 from tests.support.configuration import loaded
 from tests.support.fakes import HashEmbedder, hot
 
@@ -36,7 +36,7 @@ class Shipped(HashEmbedder):
 def told(folder: Path, caplog: pytest.LogCaptureFixture, embedder: Embedder, **extraction: Any) -> list[str]:
     config = {"memory": {"extraction": extraction}, "external_models": [MODEL]}
     settings = loaded(folder, json.dumps(config))
-    backends = Backends(hot(InProcessStore()), embedder, journal(settings), models(settings, Metrics()))
+    backends = Backends(hot(InProcessStore()), embedder, journal(settings), ModelClients(Metrics()).of(settings)[0])
     with caplog.at_level(logging.WARNING):
         learning(settings, backends)
     for model in backends.models.values():

@@ -27,7 +27,7 @@ async def test_many_creates_of_one_key_are_one_memory_in_as_many_versions(tmp_pa
     store = Store()
     store.pause_s = pause_s
     async with erased_world(tmp_path, store=store) as world:
-        world.memories._create_wait_s = PATIENT_S
+        world.memories.create_wait_s = PATIENT_S
         said = [f"User lives in house number {number}" for number in range(CREATES)]
         answers = await asyncio.gather(*(world.create(text, key="home") for text in said))
         assert {answer.status_code for answer in answers} == {201}
@@ -45,7 +45,7 @@ async def test_an_erasure_among_keyed_creates_leaves_nothing_of_before_and_all_o
     store = Store()
     store.pause_s = 0.002
     async with erased_world(tmp_path, store=store) as world:
-        world.memories._create_wait_s = PATIENT_S
+        world.memories.create_wait_s = PATIENT_S
         tasks = world.erasing.tasks
         first = (await world.create("User lives in the very first house", key="home")).json()
         early = [tasks.spawn("create", world.create(f"User lives in old house {n}", key="home")) for n in range(AROUND)]
@@ -69,11 +69,11 @@ async def test_creates_wait_for_a_batch_and_for_no_longer_than_they_are_told(tmp
     async with erased_world(tmp_path) as world:
         held = await world.journal.hold("alice", now=time.time(), lease_s=60.0)
         assert held is not None
-        world.memories._create_wait_s = 0.1
+        world.memories.create_wait_s = 0.1
         refused = await world.create("User likes tea")
         assert (refused.status_code, refused.json()["error"]["code"]) == (409, "BUSY")
         assert (await world.create("User likes milk", user_id="bob")).status_code == 201
-        world.memories._create_wait_s = 30.0
+        world.memories.create_wait_s = 30.0
         waiting = world.erasing.tasks.spawn("create", world.create("User likes tea"))
         await asyncio.sleep(0.1)
         assert not waiting.done()
