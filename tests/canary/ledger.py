@@ -23,11 +23,11 @@ from tests.canary.words import Words
 
 NEVER = math.inf
 NOTE = re.compile(
-    r'(?:- |"content": ?")Conversation (?:\\[^n]|[^"\\\n])*|- the answer was: [^\\\n]*'
+    r'(?:- |"content": ?")Conversation (?:\\[^n]|[^"\\\n])*|the answer was: [^\\\n]*'
     r'|"type": ?"gist",[^\n]*?"content": ?"[^"]*"'
 )
-"""What was answered, in a line about a former conversation or in a gist: in a block, a preview or a copy, as it stands
-in JSON."""
+"""What was answered, in a line about a former conversation or in a gist, which may share a line with what the user said
+in the same turn: in a block, a preview or a copy, as it stands in JSON."""
 SETTLED_S = 1.0
 """A turn that was answered so long before a kill was not on its way to the journal any more."""
 

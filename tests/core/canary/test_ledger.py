@@ -358,13 +358,15 @@ def test_another_sessions_words_may_hold_what_was_deleted_with_a_session(
         ("- Conversation of 3 May: the user said {}", False, True),
         ("- the answer was: {}", True, False),
         ("- the answer was: {}", False, True),
+        ('- "What is it?" the answer was: {}', True, False),
         ("- {}", True, True),
     ],
     ids=[
         "a note of what was sent again",
         "a note of what was not",
-        "a gist of it",
+        "its gist",
         "a gist of what was not",
+        "a gist beside a passage",
         "a memory",
     ],
 )
