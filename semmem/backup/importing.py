@@ -12,7 +12,8 @@ from semmem.backup import lines
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.writes import Writes
-from semmem.memory import PROVISIONAL, Memory, Scope
+from semmem.memory import PROVISIONAL, Memory
+from semmem.passages.everything import everything
 from semmem.ports.embedder import Embedder
 from semmem.ports.erasure import KnownErasures
 from semmem.ports.history import UseRecords
@@ -122,9 +123,7 @@ class Imports:
 
     async def _present(self, user: str) -> dict[str, Memory]:
         """Read once: nobody else writes the user's memories meanwhile, and what is erased the hold keeps out."""
-        number = await self._store.count(Scope(user))
-        found = await self._store.list(Scope(user), limit=number) if number else []
-        return {memory.id: memory for memory in found}
+        return {memory.id: memory for memory in await everything(self._store, user)}
 
     async def _take_some(
         self,

@@ -19,7 +19,8 @@ import msgspec
 import numpy as np
 
 from semmem.backup import BackupError
-from semmem.memory import Memory, MemoryStatus, MemoryType, Source, Vector
+from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Source, Vector
+from semmem.passages.pieces import is_passage
 from semmem.ports.errors import StoreRefused
 from semmem.ports.history import Uses
 from semmem.ports.storable import check_storable
@@ -166,6 +167,8 @@ def memory_of(line: MemoryLine | VersionLine) -> Memory:
         raise Unreadable("user and id must not be empty")
     if line.memory.id in (".", ".."):
         raise Unreadable("id is a step: in a path, browsers would take all memories for it")
+    if (line.memory.type in PASSAGES) != is_passage(line.memory.id):
+        raise Unreadable("id and type disagree: ids of passages, and no others, begin with psg_")
     if line.memory.version < 1:
         raise Unreadable("version counts from 1")
     memory = Memory(**fields)

@@ -8,6 +8,7 @@ the trained judge is sure that the two say the same. What else the turn says sta
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -98,11 +99,7 @@ class WaitingWords:
         """Which of the user's passages say one of the memories again. Of a passage that cannot be read in time that is
         taken for granted: what is erased must not come back. Raises WorkUnavailable."""
         again, left = list[Memory](), self._judged_max
-        for passage in passages:
-            statements = sorted({unquoted(each.content) for each in memories if each.project == passage.project})
-            words_said = unquoted(passage.content)
-            if not statements or not any(SourceText(words_said).overlap(each) for each in statements):
-                continue
+        for passage, words_said, statements in await asyncio.to_thread(_overlapping, passages, memories):
             try:
                 found = await self._work.run(restated, words_said, statements, budget_s=self._budget_s)
             except (WorkTooSlow, WorkLost, RuntimeError):
@@ -174,6 +171,19 @@ def _led(sentence: Sequence[Clause]) -> list[tuple[Place, str]]:
         if part is sentence[-1] or content_words(part.text) or numbers(part.text):
             found.append(((start, part.end), part.text))
             start = part.end
+    return found
+
+
+def _overlapping(passages: Sequence[Memory], memories: Sequence[Memory]) -> list[tuple[Memory, str, list[str]]]:
+    """The passages that share a telling word with a memory of their project, with their words and what those say. For
+    a thread: a user may have some ten thousand."""
+    found = []
+    for passage in passages:
+        said = unquoted(passage.content)
+        told = sorted({unquoted(each.content) for each in memories if each.project == passage.project})
+        ground = SourceText(said)
+        if any(ground.overlap(each) for each in told):
+            found.append((passage, said, told))
     return found
 
 

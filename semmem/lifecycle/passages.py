@@ -81,6 +81,8 @@ class PassageQuota:
 
     async def make_room(self, user: str) -> int:
         """Forget the oldest; how many. Raises StoreError and JournalError."""
+        if await self._store.count(Scope(user), types=PASSAGES) <= self._per_user_max:
+            return 0
         kept = sorted(await listed(self._store, user), key=lambda passage: -passage.said_at)
         surplus = kept[self._per_user_max :]
         for passage in surplus:

@@ -31,6 +31,9 @@ FOUND_S = 60.0
 """So long what was found for a question serves the same question again. What is said meanwhile is in the history of
 the session in which it was said, and what is erased takes the user's index along, by which this is kept."""
 
+RENDERING_S = 0.03
+"""Left of the request phase for what comes after: a request that is late would have no memories either."""
+
 
 @dataclass(frozen=True, slots=True)
 class PassageSearch:
@@ -46,12 +49,20 @@ class PassageSearch:
     before: FoundBefore[list[Hit]] = field(default_factory=FoundBefore)
 
     async def beside(
-        self, found: SearchResult, vector: Vector, kept: Sequence[Hit], *, session: str | None, own: Sequence[str] = ()
+        self,
+        found: SearchResult,
+        vector: Vector,
+        kept: Sequence[Hit],
+        *,
+        session: str | None,
+        own: Sequence[str] = (),
+        until: float | None = None,
     ) -> list[Hit]:
         """``kept``, the memories that are shown, and what was said, best first; as many as the request may be shown.
 
         ``session``: the one that asks, whose words are in the prompt; ``own``: those of the user's that this request
-        brings. A store that does not answer in time has no passages.
+        brings; ``until``: the end of the request phase, in the event loop's time. A store that does not answer in time
+        has no passages.
         """
         query, index, request = found.query, found.index, found.candidates.request
         is_served = request is not None and request.is_served
@@ -60,11 +71,13 @@ class PassageSearch:
         if self.looks_back(query.text, vector):
             query, is_served = replace(query, types=PASSAGES), True
         asked = replace(query, wants=query.wants or is_served)
-        stated = Stated(own)
+        stated, floor = Stated(own), -1.0 if found.threshold is None else found.threshold
         said = [
             hit
-            for hit in await self._found(asked, index, vector, session)
-            if not _is_over(hit, kept, index) and not stated.holds(statement(hit.memory.content))
+            for hit in await self._found(asked, index, vector, session, until)
+            if hit.cosine >= floor
+            and not _is_over(hit, kept, index)
+            and not stated.holds(statement(hit.memory.content))
         ]
         turns = {hit.memory.source.turn for hit in said}
         rest = [hit for hit in kept if hit.memory.source.turn not in turns]
@@ -78,7 +91,9 @@ class PassageSearch:
     def _is_silent(self, scope: Scope) -> bool:
         return self.hides(scope.user) or self.unsaid.holds(scope)
 
-    async def _found(self, query: ResolvedQuery, index: MemoryIndex, vector: Vector, said_in: str | None) -> list[Hit]:
+    async def _found(
+        self, query: ResolvedQuery, index: MemoryIndex, vector: Vector, said_in: str | None, until: float | None
+    ) -> Sequence[Hit]:
         asked = (
             hash(query.text),
             id(vector),
@@ -90,18 +105,21 @@ class PassageSearch:
             said_in,
         )
         known = self.before.get(index, asked, vector, query.now)
-        if known is None:
-            known = await self._searched(query, vector, said_in)
+        if known is None and (known := await self._searched(query, vector, said_in, until)) is not None:
             self.before.put(index, asked, vector, query.now, known, until=query.now + FOUND_S)
-        return known
+        return known or ()
 
-    async def _searched(self, query: ResolvedQuery, vector: Vector, said_in: str | None) -> list[Hit]:
+    async def _searched(
+        self, query: ResolvedQuery, vector: Vector, said_in: str | None, until: float | None
+    ) -> list[Hit] | None:
+        """None where the store does not answer in time, which is not remembered."""
+        late = asyncio.get_running_loop().time() + self.timeout_s
         types = PASSAGES if query.types == PASSAGES else (MemoryType.PASSAGE,)
         try:
-            async with asyncio.timeout(self.timeout_s):
+            async with asyncio.timeout_at(late if until is None else min(late, until - RENDERING_S)):
                 near = await self.store.search(query.scope, vector, limit=CANDIDATES_MAX, now=query.now, types=types)
         except (StoreError, TimeoutError):
-            return []
+            return None
         if not near and types == (MemoryType.PASSAGE,):
             self.unsaid.note(query.scope)
         others = [hit.memory for hit in near if not _is_of(hit.memory, said_in)]

@@ -370,7 +370,12 @@ class Recall:
             return kept
         with spans.step("semmem.passages") as span:
             together = await self._passages.beside(
-                found, vector, kept, session=question.scope.session, own=_own_words(question)
+                found,
+                vector,
+                kept,
+                session=question.scope.session,
+                own=_own_words(question),
+                until=question.deadline.at,
             )
             span.note(spans.RECORD_COUNT, len(together))
         return together

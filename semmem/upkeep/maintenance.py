@@ -122,8 +122,8 @@ class Maintenance:
             await self._records.release(hold_id)
 
     async def _keep_held(self, user: str, now: float, hold_id: str) -> None:
-        # Before the store is read: what that has no more was forgotten.
         await self._passages.make_room(user)
+        # Before the store is read: what that has no more was forgotten.
         recorded_ids = await self._records.recorded_ids(user)
         memories = await self._list(user)
         if recorded_ids - {memory.id for memory in memories}:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.backup import lines
-from semmem.memory import Memory, MemoryStatus, MemoryType, Source
+from semmem.memory import MEMORY_TYPES, Memory, MemoryStatus, MemoryType, Source
 from semmem.ports.history import Uses
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -22,7 +22,7 @@ memories = st.builds(
     Memory,
     id=named,
     version=st.integers(1, 10**6),
-    type=st.sampled_from(MemoryType),
+    type=st.sampled_from(MEMORY_TYPES),
     content=text,
     user=named,
     project=st.none() | text,
@@ -87,6 +87,8 @@ def line(**changed: object) -> bytes:
         (line(user=""), "must not be empty"),
         (line(id="."), "id is a step"),
         (line(id=".."), "id is a step"),
+        (line(id="psg_1"), "id and type disagree"),
+        (line(type="passage"), "id and type disagree"),
         (line(user="x" * 2000), "user has 2000 bytes"),
         (line(content="x" * 9000), "content has 9000 bytes"),
         (line(more=1), "unknown field `more`"),

@@ -69,13 +69,15 @@ class World:
         now: float = NOW,
         types: Any = (),
         session: str = "now",
+        threshold: float | None = None,
+        until: float | None = None,
     ) -> list[str]:
         query = ResolvedQuery(QUESTION, ADA, now, Strategy.HYBRID, limit, types=types)
         hits = [Hit(memory, 0.5, 0.5) for memory in memories]
         verdict = self.decided.request_alone(QUESTION, VECTOR)
         request = replace(verdict, is_served=not verdict.is_general)
-        found = SearchResult(query, Candidates(hits, request=request), HOT, index=self.index)
-        shown = await self.search.beside(found, VECTOR, hits, session=session, own=self.own)
+        found = SearchResult(query, Candidates(hits, request=request), HOT, threshold, self.index)
+        shown = await self.search.beside(found, VECTOR, hits, session=session, own=self.own, until=until)
         return [hit.memory.id for hit in shown]
 
 
@@ -156,6 +158,25 @@ async def test_a_store_that_is_down_or_late_costs_nobody_their_memories(world: W
     assert await world.ask([kept("mem_1", "User sails")]) == ["mem_1"]
     world.store.down, world.store.slow_s, world.index = False, 5.0, MemoryIndex(())
     assert await world.ask([kept("mem_1", "User sails")]) == ["mem_1"]
+
+
+async def test_what_failed_once_is_asked_again(world: World) -> None:
+    world.store.down = True
+    assert await world.ask() == []
+    world.store.down = False
+    assert await world.ask() == ["psg_boat"]
+
+
+async def test_it_takes_no_longer_than_the_request_has(world: World) -> None:
+    world.search, world.store.slow_s = replace(world.search, timeout_s=30.0), 20.0
+    began = asyncio.get_running_loop().time()
+    assert await world.ask([kept("mem_1", "User sails")], until=began + 0.1) == ["mem_1"]
+    assert asyncio.get_running_loop().time() - began < 5.0
+
+
+async def test_who_sets_a_threshold_gets_nothing_that_is_further_away(world: World) -> None:
+    assert await world.ask(threshold=0.1) == ["psg_boat"]
+    assert await world.ask(threshold=0.99) == []
 
 
 async def test_the_same_question_is_not_searched_for_twice_in_a_minute(world: World) -> None:
