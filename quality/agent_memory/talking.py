@@ -84,7 +84,7 @@ def play(house: House, story: Story, *, questions_max: int | None = None) -> Tol
     for user in users.values():
         _wait_until_learnt(house, story, user)
     known = {user: _memories(house, user) for user in users.values()}
-    all_kept = {user: [*found, *_memories(house, user, type="passage")] for user, found in known.items()}
+    all_kept = {user: [*found, *_said(house, user)] for user, found in known.items()}
     asked = [
         Asked(story.id, question, tuple(_ask(house, user, question, all_kept[user]) for user in users.values()))
         for question in story.questions[:questions_max]
@@ -130,13 +130,22 @@ def _wait_until_learnt(house: House, story: Story, user: str) -> None:
             if time.monotonic() > deadline:
                 raise Failed(f"not everything was learnt within {LEARN_S:.0f} s")
             time.sleep(0.1)
+    while time.monotonic() < deadline and any(_is_provisional(house, user)):
+        time.sleep(0.1)
+
+
+def _is_provisional(house: House, user: str) -> Iterator[bool]:
+    """Of each memory whether its batch is still to settle it."""
+    listed = house.ask("GET", "/v1/memory", params={"user_id": user, "status": "active", "limit": PAGE})
+    return (bool(memory["metadata"].get("provisional")) for memory in listed["memories"])
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
-def _ask(house: House, user: str, question: Question, memories: Sequence[Memory]) -> Given:
-    """In a session of its own, from which nothing is learnt; once more without memory, for the time that it takes."""
+def _ask(house: House, user: str, question: Question, memories: list[Memory]) -> Given:
+    """In a session of its own, from which nothing is learnt; once more without memory, for the time that it takes.
+    ``memories``: what is kept, as far as it was listed; what is missing of it is added."""
     messages = [{"role": "user", "content": question.text}]
     house.model.scripted.extend([NO_ANSWER, NO_ANSWER])
     sent, plain = (
@@ -145,6 +154,8 @@ def _ask(house: House, user: str, question: Question, memories: Sequence[Memory]
     )
     block = "\n".join(blocks_in(sent.received))
     lines = notes_in(block)
+    if not all(_turns_of(line, memories) for line in lines):
+        memories += _said(house, user)  # a batch ends behind everything else
     of_lines = [_turns_of(line, memories) for line in lines]
     return Given(
         seconds=sent.seconds,
@@ -180,6 +191,11 @@ def blocks_in(messages: Iterable[Json]) -> list[str]:
 def _text(message: Json) -> str:
     content: Any = message.get("content")
     return content if isinstance(content, str) else ""
+
+
+def _said(house: House, user: str) -> list[Memory]:
+    """What was said, and the gist of what was answered."""
+    return [kept for type in ("passage", "gist") for kept in _memories(house, user, type=type)]
 
 
 def _memories(house: House, user: str, **narrow: str) -> list[Memory]:
