@@ -114,6 +114,9 @@ the turn named it as wrong; its turn was refused in the end."""
 UNDONE = "undone"
 """Why a memory with which a standing memory ended or changed is no longer retrieved: the user took that back."""
 
+ASKED_TO_FORGET = "asked_to_forget"
+"""Why a memory is no longer retrieved: the user asked to forget it. They can have it back."""
+
 
 class Role(StrEnum):
     """Who speaks. A dialect maps its own role names onto these four."""

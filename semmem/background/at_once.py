@@ -169,7 +169,7 @@ class AtOnceLearner:
                     async with self._slots:
                         if state is not TurnState.REFUSED and found is None:
                             found = await self._at_once.read(turn)
-                        if found is not None and not found.facts:  # as most turns: no word with the store
+                        if found is not None and found.is_idle:  # as most turns: no word with the store
                             return await self._at_once.pass_over(found)
                         try:
                             async with self._holds.held(turn.scope.user, wait_s=0.0) as hold_id:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 
 from semmem.extraction.candidate import Candidate, created, memory_id
 from semmem.extraction.placed import Action, Placed
-from semmem.extraction.reading import Reader
+from semmem.extraction.reading import ForgetRequest, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, same_text
 from semmem.extraction.settling import SettlingRecords
 from semmem.extraction.storing import UNSTORABLE, Storing
 from semmem.extraction.tracing import extracted, tell
+from semmem.extraction.unlearning import Unlearning
 from semmem.lifecycle.spared import as_settled
 from semmem.memory import Fact, Scope, Turn
 from semmem.ports import spans
@@ -40,6 +41,12 @@ class Found:
     facts: Sequence[Fact]
     said: SourceText
     tally: Tally
+    forget: tuple[ForgetRequest, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is to be done about it."""
+        return not self.facts and not self.forget
 
 
 class AtOnce:
@@ -52,12 +59,14 @@ class AtOnce:
         storing: Storing,
         *,
         reader: Reader | None = None,
+        unlearning: Unlearning | None = None,
         unanswered: bool = False,
     ) -> None:
         self._records = records
         self._extractor = extractor
         self._storing = storing
         self._reader = reader or Reader()
+        self.unlearning = unlearning
         self._unanswered = unanswered
         self._ready = (TurnState.CLOSED, TurnState.OPEN) if unanswered else (TurnState.CLOSED,)
 
@@ -81,7 +90,7 @@ class AtOnce:
         tally.engine = self._extractor.name
         found = (await extracted(self._extractor, read.shown)).facts if read.shown.turns else []
         facts = await self._storing.screened(read.weighed(found), {turn.id}, read.said, tally)
-        return Found(turn, facts, read.said, tally)
+        return Found(turn, facts, read.said, tally, read.forget)
 
     async def pass_over(self, found: Found) -> BatchResult:
         """There is nothing to be stored of a turn, so that nobody need hold its user: it is not read again. Raises
@@ -110,6 +119,9 @@ class AtOnce:
         for fact, verdict in zip(facts, await self._storing.verdicts(facts, found.said), strict=True):
             if not await self._place(fact, verdict, turn, hold_id, known, found.tally):
                 return
+        if self.unlearning is not None:
+            for placed, _ in await self.unlearning.obey(found.forget, hold=hold_id, now=self._storing.clock()):
+                found.tally.went(placed)
         await self._records.note_read(turn.id)
 
     async def _place(

@@ -58,14 +58,18 @@ class Keeping:
         self._new: LRUCache[str, int] = LRUCache(USERS_MAX)
         self._clock = clock
 
-    async def keep(self, turns: Sequence[Turn], batch_id: str) -> Counter[str]:
+    async def keep(self, turns: Sequence[Turn], batch_id: str, *, no_gist_until: float = 0.0) -> Counter[str]:
         """Keep what these turns say, in the user's own words alone; how many passages were kept and left out, by word.
-        Safe to repeat. Raises StoreError, JournalError and EmbedderError."""
+        ``no_gist_until``: when the user asked to forget something, which an answer of before may repeat. Safe to
+        repeat. Raises StoreError, JournalError and EmbedderError."""
         done = Counter[str]()
         if self._retention_s is None:
             return done
         writes, now = Writes(self._store, self._records, batch_id), self._clock()
         for passage in _fit(turns, now, now + self._retention_s, done):
+            if passage.type is MemoryType.GIST and passage.said_at <= no_gist_until:
+                done["forgotten"] += 1
+                continue
             is_kept = await self._may_repeat_nothing(passage) and await writes.put(await self._weighed(passage))
             if is_kept and not await self._may_repeat_nothing(passage):  # erased since: it may have missed this one
                 await writes.retract(passage)

@@ -32,6 +32,7 @@ from semmem.extraction.session_summary import ENDS, SessionSummariser
 from semmem.extraction.settling import Provisional, Settling, SettlingRecords
 from semmem.extraction.storing import UNSTORABLE, Screening, Storing
 from semmem.extraction.tracing import extracted, tell
+from semmem.extraction.unlearning import Unlearning
 from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact, Memory
@@ -60,7 +61,8 @@ class Learning:
     repeated after ``backoff_s``, four times as long after each further one, up to ``backoff_max_s``. ``reader`` says
     what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is stored, about
     pairs that are ``unsettled`` as well, and ``summariser`` for a summary of a session that has ended; when either
-    fails, the batch goes on without. ``passages`` keeps what was said, before anybody is asked what it means.
+    fails, the batch goes on without. ``passages`` keeps what was said, before anybody is asked what it means, and
+    ``unlearning`` lets go what the user asks to forget.
     ``local_engine`` is the name of the extractor that reads turns at once: another one is a model's, which may name
     what was learnt at once as wrong.
     ``quota``, ``screening``, ``work``, ``screen_budget_s``, ``facts_max``, ``ttl_s``: see Storing.
@@ -115,6 +117,7 @@ class Learning:
         self._unsettled = unsettled
         self._summariser = summariser
         self._passages = passages
+        self.unlearning: Unlearning | None = None
         self._attempts_max = attempts_max
         self._backoff_s = backoff_s
         self._backoff_max_s = backoff_max_s
@@ -134,7 +137,8 @@ class Learning:
         told = await self.settling.of(batch.scope.user, batch.turns)
         read = await asyncio.to_thread(self._reader.read, told.readable(batch))
         if self._passages is not None:
-            tally.passages.update(await self._passages.keep(read.own_turns, batch.id))
+            asked_at = max((request.turn.opened_at for request in read.forget), default=0.0)
+            tally.passages.update(await self._passages.keep(read.own_turns, batch.id, no_gist_until=asked_at))
         try:
             facts, wrong = await self._facts(batch, read, told, tally)
         except ModelRefused as error:
@@ -144,6 +148,9 @@ class Learning:
         if not told.allows(read.shown):
             read = await asyncio.to_thread(self._reader.read, told.readable(batch))
         await self._apply(batch, read.weighed(facts), wrong, read.said, told, tally)
+        if self.unlearning is not None:
+            for placed, _ in await self.unlearning.obey(read.forget, hold=batch.id, now=self.storing.clock()):
+                tally.went(placed)
         return await self._finish(batch, tally.result(earlier=batch.applied))
 
     async def _apply(

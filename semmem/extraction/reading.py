@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from semmem.extraction.forget_requests import asked_of
 from semmem.extraction.voice.hearing import Heard, heard
 from semmem.memory import Fact, Turn
 from semmem.ports.learning import Batch
@@ -19,11 +20,22 @@ _LONG_NUMBER = re.compile(r"\d(?:[ ./-]?\d){8}")
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """What a turn asks to forget, in its words."""
+
+    turn: Turn
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
-    """``shown``: the batch as an extractor sees it. ``said``: the words in it, which ground facts."""
+    """``shown``: the batch as an extractor sees it. ``said``: the words in it, which ground facts. ``forget``: what the
+    user asks to be forgotten, in messages in which nobody else speaks; these orders are not in ``shown``, and nor is
+    what the user asks to keep out."""
 
     shown: Batch
     said: SourceText
+    forget: tuple[ForgetRequest, ...] = ()
 
     @property
     def own_turns(self) -> list[Turn]:
@@ -39,6 +51,16 @@ class Read:
             for fact in facts
             if fact.turn_id not in doubted or not _LONG_NUMBER.search(fact.content)
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What is to be learnt from of what was heard, and what it asks to be forgotten."""
+
+    text: str
+    alone: bool
+    mixed: bool
+    forget: tuple[str, ...]
 
 
 class Reader:
@@ -67,17 +89,23 @@ class Reader:
         mixed = frozenset(turn.id for turn, one in found if one.mixed)
         doubted = frozenset(turn.id for turn, one in found if not one.alone)
         shown = replace(batch, turns=turns, context=context, mixed=mixed, doubted=doubted)
-        return Read(shown, SourceText(text_of(turns), text_of(context)))
+        forget = [ForgetRequest(turn, subject) for turn, one in found if one.alone for subject in one.forget]
+        return Read(shown, SourceText(text_of(turns), text_of(context)), tuple(forget))
 
     def turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         """Those turns in which the user said something, and what they said."""
         return self._spoken(self._heard(turns))
 
-    def _heard(self, turns: Sequence[Turn]) -> list[tuple[Turn, Heard]]:
-        return [(turn, self._hear(self._shorten(self._strip_block(turn.user_text)))) for turn in turns]
+    def _heard(self, turns: Sequence[Turn]) -> list[tuple[Turn, _Own]]:
+        return [(turn, self._own(turn)) for turn in turns]
+
+    def _own(self, turn: Turn) -> _Own:
+        one = self._hear(self._shorten(self._strip_block(turn.user_text)))
+        asked = asked_of(one.text)
+        return _Own(asked.rest, one.alone, one.mixed, asked.forget)
 
     @staticmethod
-    def _spoken(found: Sequence[tuple[Turn, Heard]]) -> tuple[Turn, ...]:
+    def _spoken(found: Sequence[tuple[Turn, _Own]]) -> tuple[Turn, ...]:
         return tuple(structs.replace(turn, user_text=one.text) for turn, one in found if one.text.strip())
 
     def _shorten(self, text: str) -> str:

@@ -112,6 +112,10 @@ class Retiring:
         back = [memory for memory in memories if was_replaced(memory, replaced) and memory.updated_at >= since]
         return [old.id for old in back if await self._writes(new).replace(old, reinstated(old, new.now))]
 
+    async def have_back(self, held: Memory, new: Candidate) -> bool:
+        """Let a memory be retrieved again; whether it is."""
+        return await self._writes(new).replace(held, reinstated(held, new.now))
+
     def _writes(self, new: Candidate) -> Writes:
         return Writes(self._store, self._records, new.batch)
 

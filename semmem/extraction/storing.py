@@ -18,7 +18,7 @@ from semmem.extraction.result import Tally
 from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.work import InThread, reason
 from semmem.lifecycle.quota import Quota
-from semmem.memory import Fact, Memory, Turn
+from semmem.memory import Fact, Memory, Turn, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import WorkLost, WorkTooSlow
 from semmem.ports.text_work import TextWork
@@ -89,6 +89,10 @@ class Storing:
             return await self._work.run(_screen_all, self._screening, facts, said, budget_s=self._screen_budget_s)
         except (WorkTooSlow, WorkLost) as error:
             return [Screened(Ruling.REJECT, reason(error))] * len(facts)
+
+    async def vector(self, text: str) -> Vector:
+        """Of a text. Raises EmbedderError."""
+        return await self._embedder.embed(text)
 
     async def embedded(self, memory: Memory) -> Memory:
         """A version out of the journal, with its vector. Raises EmbedderError."""

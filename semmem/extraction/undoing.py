@@ -1,4 +1,5 @@
-"""One step back, for the user: a standing memory that ended or changed is again as it was.
+"""One step back, for the user: a standing memory that ended or changed is again as it was, and what they asked to
+forget is known again.
 
 A memory that had another value says that one again. One that took the place of others is superseded, and those are
 retrieved again. Nothing is lost: what was undone stays in the history.
@@ -15,7 +16,7 @@ from semmem.extraction.retiring import was_replaced
 from semmem.extraction.settling import SettlingRecords, rewritten_by
 from semmem.extraction.storing import Storing
 from semmem.lifecycle.spared import as_settled
-from semmem.memory import CHANGES_STANDING, UNDONE, Memory, MemoryStatus, Scope
+from semmem.memory import ASKED_TO_FORGET, CHANGES_STANDING, SUPERSEDED_WHY, UNDONE, Memory, MemoryStatus, Scope
 from semmem.ports.store import Store
 
 
@@ -45,6 +46,8 @@ class Undoing:
 
         Raises NothingToUndo, before anything is written.
         """
+        if held.metadata.get(SUPERSEDED_WHY) == ASKED_TO_FORGET:
+            return await self._have_back(held, hold, now)
         if held.status is not MemoryStatus.ACTIVE or not held.changes_standing:
             raise NothingToUndo
         user = Scope(held.user)
@@ -63,6 +66,12 @@ class Undoing:
         is_undone = await self._end(held, said, new)
         memory = await self._store.get(user, held.id) if is_undone else None
         return None if memory is None else Undone(memory, len(restored))
+
+    async def _have_back(self, held: Memory, hold: str, now: float) -> Undone | None:
+        with_vector = held if held.embedding is not None else await self._storing.embedded(held)
+        is_back = await self._retiring.have_back(held, reconsidered(with_vector, hold, now))
+        memory = await self._store.get(Scope(held.user), held.id) if is_back else None
+        return None if memory is None else Undone(memory, 0)
 
     async def _end(self, held: Memory, said: Memory | None, new: Candidate) -> bool:
         """Nothing stands for what is superseded here: whoever erases what is back must not bring this back."""

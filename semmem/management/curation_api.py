@@ -237,7 +237,8 @@ def curation_routes(life: Curation) -> APIRouter:
 
     @routes.post("/v1/memory/{memory_id}/undo", **refuses(*OF_WRITE, "NOTHING_TO_UNDO"))
     async def undo(scope: Owner, memory_id: MemoryId) -> UndoneShown:
-        """Take back that a standing memory ended or changed with this one: what was known before is known again."""
+        """Take back that a standing memory ended or changed with this one, or that its user asked to forget it: what
+        was known before is known again."""
         try:
             undone = await life.undo(scope, memory_id)
         except NothingToUndo:

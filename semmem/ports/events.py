@@ -98,7 +98,8 @@ class Searched(Event):
 class PromptPrefix(Event):
     """What became of a session's earlier blocks in a request, in one word: ``kept``; ``edited``, some belong to
     messages that its history does not have; and why none is there: ``erased``, ``quarantined``, ``undone``,
-    ``unfounded``, ``expired``, ``compacted``, ``late``. ``unwritten``: no other process will have them."""
+    ``asked_to_forget``, ``unfounded``, ``expired``, ``compacted``, ``late``. ``unwritten``: no other process will have
+    them."""
 
     result: str
 

@@ -25,6 +25,7 @@ from semmem.extraction.result import BatchLearnt
 from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
+from semmem.extraction.unlearning import Erase, Unlearning
 from semmem.extraction.unsettled import Unsettled
 from semmem.extraction.voice.hearing import Heard, heard
 from semmem.extraction.waiting_words import WaitingWords
@@ -135,6 +136,7 @@ def reading(settings: Settings, backends: Backends, batches: Learning) -> AtOnce
         local_extractor(settings, backends, nobody_listens),
         batches.storing,
         reader=Reader(strip_block=without_tags),
+        unlearning=batches.unlearning,
         unanswered=settings.capture.mode not in OBSERVING,
     )
 
@@ -146,15 +148,17 @@ def learning(
     *,
     clock: Callable[[], float] = time.time,
     hear: Callable[[str], Heard] = heard,
+    erase: Erase | None = None,
 ) -> Learning:
-    """``hear`` is for whoever measures what becomes of facts, whoever said them."""
+    """``hear`` is for whoever measures what becomes of facts, whoever said them. ``erase``: what erases one memory;
+    None where nothing is forgotten because the user asks to."""
     _tell_what_is_uncalibrated(settings, backends)
     memory = settings.memory
     by_rules = local_extractor(settings, backends, announce)
     extractor, fallback = choose_extractor(
         memory.extraction.engine, llm=_llm_extractor(settings, backends), rules=by_rules
     )
-    return Learning(
+    batches = Learning(
         backends.journal,
         backends.embedder,
         dedup(settings, backends),
@@ -190,6 +194,10 @@ def learning(
         ttl_s=lifetime_s(settings),
         clock=clock,
     )
+    if erase is not None:
+        waiting = waiting_words(settings, backends)
+        batches.unlearning = Unlearning(backends.store, backends.journal, batches.storing, waiting, erase)
+    return batches
 
 
 def _tell_what_is_uncalibrated(settings: Settings, backends: Backends) -> None:

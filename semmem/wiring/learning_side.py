@@ -10,6 +10,7 @@ from semmem.config.settings import Settings
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.drift import DriftWatch
 from semmem.extraction.pipeline import Learning
+from semmem.extraction.unlearning import Erase
 from semmem.ports.events import Announce
 from semmem.ports.learning import BatchRules
 from semmem.retrieval.context import without_tags
@@ -33,9 +34,11 @@ class LearningSide:
     drift: DriftWatch | None
 
 
-def learning_side(settings: Settings, patient: Backends, opened: Opened, announce: Announce) -> LearningSide:
-    """``patient``: the backends as learning uses them."""
-    batches = learning.learning(settings, patient, announce)
+def learning_side(
+    settings: Settings, patient: Backends, opened: Opened, announce: Announce, erase: Erase
+) -> LearningSide:
+    """``patient``: the backends as learning uses them. ``erase``: what erases one memory."""
+    batches = learning.learning(settings, patient, announce, erase=erase)
     return LearningSide(
         batches,
         learning.batch_rules(settings),

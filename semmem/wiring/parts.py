@@ -98,7 +98,8 @@ def parts(
         quick_s=WARM_SHARE * settings.deadlines.store_ms / 1000,
     )
     patient = learning.patient(settings, backends)
-    first = learning_side(settings, patient, opened, announce)
+    erasing_one = erasing.Later()
+    first = learning_side(settings, patient, opened, announce, erasing_one)
     at_once = learning.at_once(
         settings, patient, announce, first.batches, lambda: can_learn(embedder_tried, store), tracer
     )
@@ -118,6 +119,7 @@ def parts(
     )
     elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
     erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, patient.embedder, announce, elsewhere)
+    erasing_one.erasure = erasure
     learner = learning.learner(settings, backends, announce, first.batches, tracer)
     switches = Switches()
     watch = guards.switch_watch(settings, backends, switches)

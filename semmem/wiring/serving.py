@@ -113,7 +113,7 @@ class Workshop:
         opened = self.parts.opened
         models, reranker = opened.clients.of(settings)
         patient = replace(self.parts.patient, models=models, reranker=reranker)
-        learning = learning_side(settings, patient, opened, self.announce)
+        learning = learning_side(settings, patient, opened, self.announce, self.parts.erasure.forget_memory)
         return self._made(settings, replace(opened.backends, models=models, reranker=reranker), learning)
 
     def _made(self, settings: Settings, backends: Backends, learning: LearningSide) -> Serving:

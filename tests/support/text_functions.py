@@ -32,12 +32,14 @@ from semmem.dialects.sse import EventStream
 from semmem.extraction import (
     answers,
     broken_json,
+    forget_requests,
     model_items,
     model_judge,
     reading,
     screen,
     session_summary,
     settling,
+    unlearning,
     waiting_words,
     weighing,
     wrong_notes,
@@ -409,6 +411,7 @@ REGISTRY: Mapping[str, Call] = {
         strip_block=context.strip_block, turn_chars_max=WHOLE
     ).read(_batch(t)),
     "extraction.reading.Reader.turns": lambda t: reading.Reader(strip_block=context.strip_block).turns([_turn(t)]),
+    "extraction.forget_requests.asked_of": forget_requests.asked_of,
     "extraction.reading.text_of": lambda t: reading.text_of([_turn(t)]),
     "extraction.lasting.choose.passages": lambda t: _chosen(t),
     "extraction.lasting.clauses.clauses": lambda t: clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE),
@@ -443,6 +446,7 @@ REGISTRY: Mapping[str, Call] = {
     ),
     "extraction.session_summary.parse_summary": lambda t: _refusing(lambda: session_summary.parse_summary(t)),
     "extraction.settling.rewritten_by": lambda t: settling.rewritten_by(t, {"m": t, "n": f"{t} 3"}),
+    "extraction.unlearning.meant": lambda t: unlearning.meant(t[:200], _ONE, [_memory(t)]),
     "extraction.waiting_words.restated": lambda t: waiting_words.restated(t, ["User keeps bees", "User likes tea"]),
     "extraction.waiting_words.without": lambda t: waiting_words.without(
         t, [(start, start + 2) for start in range(0, len(t), 5)]
@@ -685,6 +689,9 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.dedup.Dedup.stored": _NAMES,
     "extraction.dedup.Dedup.take_back": _WAITS,
     "extraction.retiring.Retiring.give_back": _WAITS,
+    "extraction.retiring.Retiring.have_back": _WAITS,
+    "extraction.unlearning.Unlearning.obey": _WAITS,
+    "extraction.storing.Storing.vector": _WAITS,
     "extraction.retiring.Retiring.reinstate": _NAMES,
     "extraction.retiring.Retiring.retire": _WAITS,
     "extraction.retiring.Retiring.settle": _WAITS,

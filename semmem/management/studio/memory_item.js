@@ -105,7 +105,7 @@ function reading(memory, acts) {
       may("write") && button("Edit", acts.edit, { kind: "quiet" }),
       h("button", { type: "button", class: "button quiet", onclick: acts.past, "aria-expanded": "false" }, "History"),
       may("write") && memory.status === "quarantined" && button("Release", acts.release, { kind: "quiet" }),
-      may("write") && memory.status === "active" && memory.metadata.changes_standing && button("Undo change", acts.undo, { kind: "quiet" }),
+      may("write") && ((memory.status === "active" && memory.metadata.changes_standing) || memory.metadata.superseded_why === "asked_to_forget") && button("Undo change", acts.undo, { kind: "quiet" }),
       may("write") && button("Forget", acts.forget, { kind: "quiet danger" }),
       memory.status === "active" && thumbs(memory)),
   ];

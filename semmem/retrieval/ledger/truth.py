@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from semmem.memory import (
+    ASKED_TO_FORGET,
     CONTRADICTED,
     SUPERSEDED_BY,
     SUPERSEDED_WHY,
@@ -49,6 +50,8 @@ def unfit(block: ShownBlock, index: MemoryIndex, now: float) -> str | None:
             return EXPIRED
         if memory.status is MemoryStatus.QUARANTINED:
             return QUARANTINED
+        if memory.metadata.get(SUPERSEDED_WHY) == ASKED_TO_FORGET:
+            return ASKED_TO_FORGET
         if memory.metadata.get(SUPERSEDED_WHY) == UNDONE:
             return UNDONE  # what it had taken the place of holds again, and must not stand before it
         is_active = memory.status is MemoryStatus.ACTIVE

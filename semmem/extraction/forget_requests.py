@@ -1,0 +1,100 @@
+"""What a message asks to be forgotten, and whether it asks to be kept out itself.
+
+"Forget that I'm vegetarian" is an order about a memory; "forget it", "I forgot" and "don't forget" are none. The forms
+are closed classes of ten languages (forget_requests.json). They say what is meant, not which memory: that is looked up
+(semmem.extraction.forgetting), and where none is meant nothing goes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from semmem.extraction.voice.units import units
+
+SUBJECT_CHARS_MAX = 200
+OPENERS_MAX = 8
+"""So many words of courtesy may stand before an order."""
+_END = re.compile(
+    r"[,;]\s|[，；]| (?:because|since|cause|as i|weil|denn|parce que|car|porque|perché|omdat|want|bo|ponieważ) ", re.I
+)
+_PIECE = re.compile(r"[,;–—，]")
+PIECES_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """``forget``: what shall be forgotten, in the user's words. ``rest``: the message without those orders, empty where
+    it asks to be kept out."""
+
+    rest: str
+    forget: tuple[str, ...] = ()
+
+
+def asked_of(text: str) -> Asked:
+    """Linear in the length of the text; never raises."""
+    forget: list[str] = []
+    kept: list[str] = []
+    end = 0
+    for unit in units(text):
+        said = text[unit.start : unit.end]
+        if unit.quoted:
+            continue
+        if any(_first(_forms().not_kept, piece.strip()) for piece in _PIECE.split(said)[:PIECES_MAX]):
+            return Asked("")
+        found = _first(_forms().requests, said)
+        subject, cut = ("", 0) if found is None else _cut(found["s"])
+        if found is not None and subject:
+            forget.append(subject)
+            kept.append(text[end : unit.start])
+            end = unit.end - (len(found.string) - found.start("s") - cut if cut else 0)
+    return Asked("\n".join([*kept, text[end:]]).strip() if forget else text, tuple(forget))
+
+
+def _first(forms: tuple[re.Pattern[str], ...], said: str) -> re.Match[str] | None:
+    """The first form that the text has, behind as many words of courtesy as can be."""
+    stages = [said]
+    while len(stages) <= OPENERS_MAX and (opener := _forms().openers.match(stages[-1])) is not None:
+        stages.append(stages[-1][opener.end() :])
+    return next((found for stage in reversed(stages) for form in forms if (found := form.match(stage))), None)
+
+
+def _cut(said: str) -> tuple[str, int]:
+    """What is meant, and where the sentence goes on to say something else, 0 where it does not."""
+    end = _END.search(_without_tails(said))
+    if end is None:
+        return _without_tails(said)[:SUBJECT_CHARS_MAX], 0
+    return _without_tails(said[: end.start()])[:SUBJECT_CHARS_MAX], end.end()
+
+
+def _without_tails(said: str) -> str:
+    while (shorter := _forms().tails.sub("", said).rstrip(" .!?,;。！？，…'\"")) != said:
+        said = shorter
+    return said
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    openers: re.Pattern[str]
+    requests: tuple[re.Pattern[str], ...]
+    not_kept: tuple[re.Pattern[str], ...]
+    tails: re.Pattern[str]
+
+
+@cache
+def _forms() -> _Forms:
+    lists = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+    wide = r"(?=[\s,.!?:;，。！？、]|$|[\u3040-\u30ff\u3400-\u9fff])"
+    return _Forms(
+        re.compile(rf"(?:{'|'.join(lists['openers'])}){wide}[\s,.!?:;，。！？、]*", re.IGNORECASE),
+        tuple(re.compile(rf"{form}$", re.IGNORECASE) for form in (_open_end(form) for form in lists["requests"])),
+        tuple(re.compile(form, re.IGNORECASE) for form in lists["not_kept"]),
+        re.compile(rf"(?:[\s,]+|(?<=[\u3040-\u30ff\u3400-\u9fff]))(?:{'|'.join(lists['tails'])})[\s.!?。！？]*$", re.I),
+    )
+
+
+def _open_end(form: str) -> str:
+    return form if form.endswith(".*") else rf"{form}[\s.!?。！？…]*"

@@ -1,0 +1,132 @@
+"""Forgets what the user asks to forget, as far as it was told before.
+
+Words that no batch has learnt from yet go first, then passages that say it, and the memories last, so that another try
+after a crash anywhere in it finds them again. A memory stays in its history and can be had back; a passage is erased.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from semmem.extraction.candidate import reconsidered
+from semmem.extraction.placed import Placed
+from semmem.extraction.reading import ForgetRequest
+from semmem.extraction.settling import SettlingRecords
+from semmem.extraction.storing import Storing
+from semmem.extraction.waiting_words import WaitingWords
+from semmem.lifecycle.erasure import ErasurePending
+from semmem.lifecycle.passages import listed
+from semmem.lifecycle.spared import as_settled
+from semmem.memory import (
+    ASKED_TO_FORGET,
+    SUPERSEDED_WHY,
+    Memory,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+    Turn,
+    Vector,
+)
+from semmem.ports.store import Store
+from semmem.text.grounding import content_words
+from semmem.text.quoting import unquoted
+
+MEANT_MIN = 0.6
+"""A memory is meant from this sum on: its cosine with what is asked, and half the share of the asked words it holds."""
+MEANT_MAX = 20
+"""More memories than these go by no single sentence."""
+
+Erase = Callable[[Scope, str], Awaitable[object]]
+"""Erases one memory, of whatever type."""
+
+
+class Unlearning:
+    """Raises StoreError, JournalError, EmbedderError and WorkError. Whoever calls it holds the user."""
+
+    def __init__(
+        self, store: Store, records: SettlingRecords, storing: Storing, waiting: WaitingWords, erase: Erase
+    ) -> None:
+        self._store = store
+        self._records = records
+        self._storing = storing
+        self._waiting = waiting
+        self._erase = erase
+
+    async def obey(self, asked: Sequence[ForgetRequest], *, hold: str, now: float) -> list[tuple[Placed, Memory]]:
+        """Let go what is meant; each memory that went. Safe to repeat: what was had back since stays."""
+        gone: list[tuple[Placed, Memory]] = []
+        for request in asked:
+            known = await self._known(request.turn)
+            if not known:
+                continue
+            vector = await self._storing.vector(request.subject)
+            these = await asyncio.to_thread(meant, request.subject, vector, known)
+            going = [memory for memory in these if not await self._came_back(memory, request.turn)]
+            gone += [(await self._let_go(memory, request.turn, hold, now), memory) for memory in going]
+        return gone
+
+    async def _known(self, turn: Turn) -> list[Memory]:
+        """What was told before the turn and can be seen from its project."""
+        user = Scope(turn.scope.user)
+        found = await self._store.list(user, limit=max(1, await self._store.count(user)))
+        return [
+            memory
+            for memory in found
+            if memory.status is MemoryStatus.ACTIVE
+            and memory.said_at <= turn.opened_at
+            and memory.source.turn != turn.id
+            and (not turn.scope.project or not memory.project or memory.project == turn.scope.project)
+        ]
+
+    async def _came_back(self, memory: Memory, turn: Turn) -> bool:
+        versions = await self._records.versions(Scope(memory.user), memory.id)
+        return any(
+            version.metadata.get(SUPERSEDED_WHY) == ASKED_TO_FORGET and version.updated_at >= turn.opened_at
+            for version in versions
+        )
+
+    async def _let_go(self, memory: Memory, turn: Turn, hold: str, now: float) -> Placed:
+        told = [memory, *await self._records.versions(Scope(memory.user), memory.id)]
+        before = math.nextafter(turn.opened_at, 0.0)
+        await self._waiting.take_out(memory.user, told, until=before)
+        for passage in await self._saying(told, until=before):
+            with suppress(ErasurePending):  # it is hidden, and will be finished
+                await self._erase(Scope(memory.user), passage.id)
+        held = as_settled(await self._storing.dedup.stored(memory.user, memory.id) or memory)
+        return await self._storing.dedup.retiring.retire(held, reconsidered(held, hold, now), ASKED_TO_FORGET)
+
+    async def _saying(self, told: Sequence[Memory], *, until: float) -> list[Memory]:
+        kept = [one for one in await listed(self._store, told[0].user) if one.said_at <= until]
+        turns = {memory.source.turn for memory in told} - {""}
+        own = [one for one in kept if one.source.turn in turns and one.type is MemoryType.PASSAGE]
+        others = [one for one in kept if one.source.turn not in turns and one.type is MemoryType.PASSAGE]
+        return own + await self._waiting.stating(others, told)
+
+
+def meant(subject: str, vector: Vector, known: Sequence[Memory]) -> list[Memory]:
+    """Which memories are meant: all that hold every telling word, else the one that is nearest; none where nothing is
+    near enough."""
+    telling = content_words(subject)
+    if not telling:
+        return []
+    scored = [(_share(telling, memory), _cosine(vector, memory), memory) for memory in known]
+    near = [each for each in scored if each[1] + each[0] / 2 >= MEANT_MIN]
+    whole = [memory for share, _, memory in near if share >= 1.0]
+    if whole:
+        return whole if len(whole) <= MEANT_MAX else []
+    best = max(near, key=lambda each: each[1] + each[0] / 2, default=None)
+    return [] if best is None else [best[2]]
+
+
+def _share(telling: set[str], memory: Memory) -> float:
+    return len(telling & content_words(unquoted(memory.content))) / len(telling)
+
+
+def _cosine(vector: Vector, memory: Memory) -> float:
+    held = memory.embedding
+    return 0.0 if held is None or held.shape != vector.shape else float(np.dot(vector, held))
