@@ -20,6 +20,8 @@ long."""
 DEAR_S = 0.0003
 """What takes as long as this for the middle size shows its growth before the largest."""
 TRIES = 5
+LOOKS = 3
+"""On a machine that is busy with something else one look may see what is not there."""
 OF_TEXTS = {"quick": 4, "default": 2, "nightly": 1}[PROFILE]
 """Each function reads one text in so many; which ones, differs from function to function: who calls another that takes
 too long reads what that one was spared."""
@@ -109,7 +111,7 @@ def test_every_public_function_that_takes_text_is_measured_or_says_why_not() -> 
 def test_time_grows_with_the_length_of_the_text_and_no_faster(name: str) -> None:
     call = REGISTRY[name]
     kinds = list(TEXTS[SIZES[0]])[list(REGISTRY).index(name) % OF_TEXTS :: OF_TEXTS]
-    slow = [kind for kind in kinds if not _is_linear(call, kind)]
+    slow = [kind for kind in kinds if not any(_is_linear(call, kind) for _ in range(LOOKS))]
     assert not slow
 
 
