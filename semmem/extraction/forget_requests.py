@@ -22,16 +22,18 @@ _END = re.compile(
     r"[,;]\s|[，；]| (?:because|since|cause|as i|weil|denn|parce que|car|porque|perché|omdat|want|bo|ponieważ) ", re.I
 )
 _PIECE = re.compile(r"[,;–—，]")
-PIECES_MAX = 20
+_AND = re.compile(r"(?:^| )(?:both|and|und|et|y|e|sowie|as well as) |[和と]")
+PIECES_MAX, PARTS_MAX = 20, 4
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """``forget``: what shall be forgotten, in the user's words. ``rest``: the message without those orders, empty where
-    it asks to be kept out."""
+    it asks to be kept out. ``single``: it is one sentence, so that nobody else can speak in it."""
 
     rest: str
     forget: tuple[str, ...] = ()
+    single: bool = False
 
 
 def asked_of(text: str) -> Asked:
@@ -39,19 +41,23 @@ def asked_of(text: str) -> Asked:
     forget: list[str] = []
     kept: list[str] = []
     end = 0
-    for unit in units(text):
+    found_units = units(text)
+    for unit in found_units:
         said = text[unit.start : unit.end]
         if unit.quoted:
             continue
-        if any(_first(_forms().not_kept, piece.strip()) for piece in _PIECE.split(said)[:PIECES_MAX]):
+        pieces = [piece.strip() for piece in _PIECE.split(said)[:PIECES_MAX]]
+        if any(_first(_forms().not_kept, piece) for piece in pieces):
             return Asked("")
-        found = _first(_forms().requests, said)
+        found = next(filter(None, (_first(_forms().requests, each) for each in (said, *pieces))), None)
         subject, cut = ("", 0) if found is None else _cut(found["s"])
         if found is not None and subject:
-            forget.append(subject)
+            forget += [part for part in _AND.split(subject) if part][:PARTS_MAX]
             kept.append(text[end : unit.start])
-            end = unit.end - (len(found.string) - found.start("s") - cut if cut else 0)
-    return Asked("\n".join([*kept, text[end:]]).strip() if forget else text, tuple(forget))
+            end = unit.start + said.rfind(found.string) + (found.start("s") + cut if cut else len(found.string))
+    if not forget:
+        return Asked(text)
+    return Asked("\n".join([*kept, text[end:].lstrip(" ,;.!?")]).strip(), tuple(forget), len(found_units) == 1)
 
 
 def _first(forms: tuple[re.Pattern[str], ...], said: str) -> re.Match[str] | None:

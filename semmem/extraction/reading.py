@@ -89,7 +89,7 @@ class Reader:
         mixed = frozenset(turn.id for turn, one in found if one.mixed)
         doubted = frozenset(turn.id for turn, one in found if not one.alone)
         shown = replace(batch, turns=turns, context=context, mixed=mixed, doubted=doubted)
-        forget = [ForgetRequest(turn, subject) for turn, one in found if one.alone for subject in one.forget]
+        forget = [ForgetRequest(turn, subject) for turn, one in found for subject in one.forget]
         return Read(shown, SourceText(text_of(turns), text_of(context)), tuple(forget))
 
     def turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
@@ -102,7 +102,7 @@ class Reader:
     def _own(self, turn: Turn) -> _Own:
         one = self._hear(self._shorten(self._strip_block(turn.user_text)))
         asked = asked_of(one.text)
-        return _Own(asked.rest, one.alone, one.mixed, asked.forget)
+        return _Own(asked.rest, one.alone, one.mixed, asked.forget if one.alone or asked.single else ())
 
     @staticmethod
     def _spoken(found: Sequence[tuple[Turn, _Own]]) -> tuple[Turn, ...]:

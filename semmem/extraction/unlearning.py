@@ -35,9 +35,12 @@ from semmem.memory import (
 from semmem.ports.store import Store
 from semmem.text.grounding import content_words
 from semmem.text.quoting import unquoted
+from semmem.text.words import is_unspaced
 
-MEANT_MIN = 0.6
-"""A memory is meant from this sum on: its cosine with what is asked, and half the share of the asked words it holds."""
+MEANT_MIN = 0.5
+"""The nearest memory is meant from this sum on: its cosine with what is asked, half the share of the words that it
+holds (what few memories hold counts more), and how far the next one is behind it."""
+WHOLE_MIN = 0.999
 MEANT_MAX = 20
 """More memories than these go by no single sentence."""
 
@@ -110,21 +113,21 @@ class Unlearning:
 
 def meant(subject: str, vector: Vector, known: Sequence[Memory]) -> list[Memory]:
     """Which memories are meant: all that hold every telling word, else the one that is nearest; none where nothing is
-    near enough."""
-    telling = content_words(subject)
-    if not telling:
+    near enough, or two are alike."""
+    said = [content_words(unquoted(memory.content)) for memory in known]
+    telling = {word: 1.0 / max(1, sum(word in words for words in said)) for word in content_words(subject)}
+    total = sum(telling.values())
+    if not total:
         return []
-    scored = [(_share(telling, memory), _cosine(vector, memory), memory) for memory in known]
-    near = [each for each in scored if each[1] + each[0] / 2 >= MEANT_MIN]
-    whole = [memory for share, _, memory in near if share >= 1.0]
-    if whole:
+    shares = [sum(telling[word] for word in telling.keys() & words) / total for words in said]
+    if whole := [memory for memory, share in zip(known, shares, strict=True) if share > WHOLE_MIN]:
         return whole if len(whole) <= MEANT_MAX else []
-    best = max(near, key=lambda each: each[1] + each[0] / 2, default=None)
-    return [] if best is None else [best[2]]
-
-
-def _share(telling: set[str], memory: Memory) -> float:
-    return len(telling & content_words(unquoted(memory.content))) / len(telling)
+    scores = [_cosine(vector, memory) + share / 2 for memory, share in zip(known, shares, strict=True)]
+    if any(map(is_unspaced, telling)):  # which the shipped embedding model does not read
+        scores = [score if share else 0.0 for score, share in zip(scores, shares, strict=True)]
+    best = int(np.argmax(scores))
+    gap = scores[best] - max([*scores[:best], *scores[best + 1 :]], default=0.0)
+    return [known[best]] if scores[best] + gap >= MEANT_MIN else []
 
 
 def _cosine(vector: Vector, memory: Memory) -> float:

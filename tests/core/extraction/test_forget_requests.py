@@ -30,11 +30,13 @@ from semmem.extraction.forget_requests import Asked, asked_of
         ("Vergeet dat ik in Utrecht woon", "ik in Utrecht woon"),
         ("Zapomnij, że jestem wegetarianinem", "jestem wegetarianinem"),
         ("请忘掉我住在上海", "我住在上海"),
+        ("Would you mind deleting the memory about my therapist?", "my therapist"),
+        ("Zapomnij proszę o tym, co pisałam o bracie", "bracie"),
         ("ピーナッツアレルギーのことは忘れてください", "ピーナッツアレルギー"),
     ],
 )
 def test_an_order_to_forget_names_what_is_meant_and_is_nothing_to_learn_from(said: str, subject: str) -> None:
-    assert asked_of(said) == Asked("", (subject,))
+    assert asked_of(said) == Asked("", (subject,), single=True)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +54,8 @@ def test_an_order_to_forget_names_what_is_meant_and_is_nothing_to_learn_from(sai
         "don't write this in Python",
         "Don't save this file to disk",
         "我忘了密码",
+        "Não esquece que eu sou intolerante à lactose",
+        "把菜单里的第三个菜删掉",
         "Nicht vergessen: ich bin Vegetarier",
     ],
 )
@@ -72,6 +76,11 @@ def test_what_merely_sounds_like_it_stays_as_it_is(said: str) -> None:
 )
 def test_of_what_asks_to_be_kept_out_nothing_is_left(said: str) -> None:
     assert asked_of(said) == Asked("")
+
+
+def test_two_things_are_two() -> None:
+    asked = asked_of("Please purge both my phone number and my email address from your memory.")
+    assert asked.forget == ("my phone number", "my email address")
 
 
 def test_the_rest_of_the_message_stays() -> None:
