@@ -36,7 +36,7 @@ CALLER = "semmem.caller"
 """Where in the ASGI scope a route finds who calls."""
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-OPEN_PATHS = frozenset({"/openapi.json"})
+OPEN_PATHS = frozenset({"/", "/openapi.json"})
 OPEN_FOLDER = "/studio"
 """What anybody may read, without a body: the description of the API and the Studio's files hold nothing of anybody."""
 CLOSE = {"connection": "close"}

@@ -94,10 +94,13 @@ def memory_server(call: Call, *, user: str | None = None) -> MCPServer:
         content: Annotated[str, Field(min_length=3, max_length=500, description="one fact in a sentence of its own")],
         type: Kind = "semantic",
         key: Annotated[str | None, Field(description="a later memory with the same key replaces this one")] = None,
+        session: Annotated[str | None, Field(description="the session it was said in")] = None,
+        metadata: Annotated[dict[str, Any] | None, Field(description="the caller's own notes about it")] = None,
         user_id: User = None,
     ) -> dict[str, Any]:
         """Remember something about the user."""
-        body = {"content": content, "type": type, "key": key, **named(user_id)}
+        given = _given({"key": key, "session_id": session, "metadata": metadata})
+        body = {"content": content, "type": type, **given, **named(user_id)}
         return _brief(await ask(ctx, "POST", "/v1/memory", json=body))
 
     @server.tool()

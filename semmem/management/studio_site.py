@@ -11,7 +11,7 @@ from importlib import resources
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 STUDIO_PATH = "/studio"
@@ -52,6 +52,11 @@ def files() -> Mapping[str, File]:
         body = each.read_bytes()
         found[each.name] = File(body, MEDIA_TYPES[suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
     return found
+
+
+async def to_studio(_request: Request) -> Response:
+    """Whoever opens the API's bare address in a browser."""
+    return RedirectResponse(f"{STUDIO_PATH}/", 307, HEADERS)
 
 
 def create_site() -> Starlette:

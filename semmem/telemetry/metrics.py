@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from platform import python_version
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from semmem import __version__
 
 FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 1.0, 2.5)
 SLOW = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -12,11 +25,17 @@ COUNTS = (0, 1, 2, 3, 5, 10, 20, 50)
 LAGS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0)
 
 
+disable_created_metrics()  # type: ignore[no-untyped-call]  # twice as many series, which nobody asks for
+
+
 class Metrics:
     """The ``llm_memory_*`` names are the vLLM Semantic Router's, without its user label; ``semmem_*`` are ours."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        build = Info("semmem_build", "The version that runs.", registry=self.registry)
+        build.info({"version": __version__, "python": python_version()})
         count, gauge, times = self._count, self._gauge, self._times
 
         # request phase

@@ -33,7 +33,7 @@ from semmem.management.memories import Memories
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import reload_routes
 from semmem.management.states_api import state_routes
-from semmem.management.studio_site import STUDIO_PATH, create_site
+from semmem.management.studio_site import STUDIO_PATH, create_site, to_studio
 from semmem.management.switch_api import switch_routes
 from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import usage_routes
@@ -195,6 +195,7 @@ class Workshop:
         )
         if settings.listeners.api.studio:
             api.mount(STUDIO_PATH, create_site())
+            api.add_route("/", to_studio)
         if self.tools is not None:
             self.tools.add_to(api)
         return api

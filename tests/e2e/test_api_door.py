@@ -23,6 +23,12 @@ def test_headers_that_envoy_sets_are_nobody_at_the_api(home: House, alice: str) 
     assert home.semmem.contents(alice) == {"User likes green tea"}
 
 
+def test_the_bare_address_leads_to_the_studio(home: House) -> None:
+    answer = httpx.get(home.semmem.api_url + "/")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/studio/")
+    assert httpx.get(home.semmem.api_url + answer.headers["location"]).status_code == 200
+
+
 def test_another_host_or_page_is_refused(home: House, alice: str) -> None:
     admin = {"authorization": f"Bearer {ADMIN_TOKEN}"}
     url = f"{home.semmem.api_url}/v1/memory?user_id={alice}"

@@ -19,6 +19,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.management.mcp_doors import mount
 from semmem.management.server import HttpListener
+from semmem.memory import Scope
 from semmem.ports.errors import StoreUnavailable
 from tests.core.commands.test_previewing import TOKEN, running
 from tests.core.management.test_api import Api
@@ -87,6 +88,15 @@ async def test_a_user_remembers_finds_corrects_and_forgets(served: Served) -> No
         gone = await told(client, "memory_delete", id=added["id"])
         assert (gone["deleted_count"], gone["receipt"]["versions"], gone["pending"]) == (1, 1, False)
         assert (await told(client, "memory_list"))["total"] == 0
+
+
+async def test_what_is_added_may_name_its_session_and_carry_metadata(served: Served) -> None:
+    async with served.connected("secret-token") as client:
+        added = await told(
+            client, "memory_add", content="User likes tea", session="s-1", metadata={"from": "form"}, user_id="alice"
+        )
+    [memory] = await served.api.store.list(Scope("alice"), limit=1)
+    assert (memory.id, memory.session, memory.metadata["from"]) == (added["id"], "s-1", "form")
 
 
 async def test_a_search_stays_within_its_tokens(served: Served) -> None:
