@@ -23,7 +23,7 @@ def test_metrics_can_be_parsed_and_name_nobody(home: House, alice: str, bob: str
 
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert {"semmem_requests", "llm_memory_turns", "llm_memory_extraction", "llm_memory_retrieval"} <= families.keys()
-    assert {"semmem_build", "process_resident_memory_bytes", "process_cpu_seconds"} <= families.keys()
+    assert {"semmem_build_info", "process_resident_memory_bytes", "process_cpu_seconds"} <= families.keys()
     assert not any(name.endswith("_created") for name in families)
     secrets = [alice, bob, session, project, memory["id"], "demo-", *WORDS]
     assert [secret for secret in secrets if secret.lower() in text.lower()] == []
