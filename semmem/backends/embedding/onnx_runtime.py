@@ -1,7 +1,7 @@
-"""Embeddings in process, by ONNX Runtime on the CPU, with a model that was exported from sentence-transformers.
+"""Embeddings in process, by ONNX Runtime on the CPU, with a model that was written for it (``export``).
 
-The same vectors as PyTorch makes, to 1e-5, in a third of the time; no PyTorch in the process, which is most of its
-memory and of its start. The libraries are imported when the embedder is opened.
+The same vectors as PyTorch makes, to 1e-6, in a third of the time, without PyTorch's memory and start. The libraries
+are imported when the embedder is opened.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class OnnxEmbedder(LocalEmbedder):
         try:
             from tokenizers import Tokenizer
 
-            # It cuts and pads as it did where it was exported, which is state that nobody changes here.
+            # It cuts and pads as its file says, which is state that nobody changes here.
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             self._session = _session(str(folder / MODEL), self._threads)
         except Exception as error:  # both libraries raise what they like, ImportError among it

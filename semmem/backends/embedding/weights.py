@@ -66,7 +66,7 @@ def _cached(model: str) -> Path | None:
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-    except ImportError:  # as in the image, which serves exported models only
+    except ImportError:  # as in the image, whose model is written when it is built
         return None
     try:
         directory = Path(snapshot_download(_repository(model), local_files_only=True))

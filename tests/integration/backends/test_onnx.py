@@ -1,4 +1,4 @@
-"""ONNX Runtime beside sentence-transformers: the same vectors, exported once, and no PyTorch where it serves."""
+"""ONNX Runtime beside sentence-transformers: the same vectors, of a model written once, and no PyTorch for either."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from semmem.backends.embedding import export as exporting
 from semmem.backends.embedding.export import export
 from semmem.backends.embedding.exported import ABOUT, DATA, FORMAT, MODEL, find
 from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
@@ -75,7 +74,7 @@ async def test_texts_of_all_kinds_have_the_vectors_of_sentence_transformers(mode
     assert len(texts) == TEXTS
     by_onnx = await vectors(OnnxEmbedder(export(MINILM, models), background_batch_max=8, queue_max=TEXTS), texts)
     by_torch = await vectors(SentenceTransformersEmbedder(background_batch_max=3, queue_max=TEXTS), texts[::-1])
-    np.testing.assert_allclose(by_onnx, by_torch[::-1], atol=1e-5, rtol=0)
+    np.testing.assert_allclose(by_onnx, by_torch[::-1], atol=1e-6, rtol=0)
 
 
 @pytest.fixture(scope="module")
@@ -123,22 +122,57 @@ def test_what_is_there_is_not_exported_again_and_what_is_of_another_format_is(sm
     assert [path.name for path in tmp_path.iterdir()] == [exported.folder.name]
 
 
-def test_a_model_whose_pooling_leaves_the_prompt_out_is_refused(small: Path, tmp_path: Path) -> None:
-    """How long the prompt is in tokens is not part of what is exported, so such a model would make other vectors."""
-    without = tmp_path / "model"
-    shutil.copytree(small, without)
-    _set(without / "1_Pooling" / "config.json", pooling_mode="mean", include_prompt=False)
-    with pytest.raises(EmbedderError, match="makes other vectors"):
-        export(str(without), tmp_path / "models")
-
-
-def test_a_model_that_makes_other_vectors_is_not_left_behind(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("file", "told", "reason"),
+    [
+        ("config.json", {"model_type": "mpnet"}, "it is no BERT encoder, but mpnet"),
+        ("config.json", {"hidden_act": "relu"}, "its layers are of another kind"),
+        ("config.json", {"position_embedding_type": "relative_key"}, "its layers are of another kind"),
+        ("config.json", {"num_hidden_layers": 1}, "nothing is known of its weights encoder.layer.1"),
+        ("config.json", {"num_hidden_layers": 3}, "KeyError: 'encoder.layer.2"),
+        ("config.json", {"num_attention_heads": 5}, "cannot write"),
+        ("config.json", {"num_attention_heads": None}, "cannot write"),
+        ("sentence_bert_config.json", {"do_lower_case": True}, "its texts are prepared in another way"),
+        ("1_Pooling/config.json", {"pooling_mode": "max"}, "its vectors are pooled by max"),
+        ("1_Pooling/config.json", {"pooling_mode": ["cls", "mean"]}, "its vectors are pooled by cls, mean"),
+        ("1_Pooling/config.json", {"include_prompt": False}, "its prompt is left out of the vector"),
+    ],
+)
+def test_what_might_make_other_vectors_is_refused_and_nothing_is_left_behind(
+    small: Path, tmp_path: Path, file: str, told: dict[str, object], reason: str
 ) -> None:
-    monkeypatch.setattr(exporting, "DIFFERENCE_MAX", -1.0)
-    with pytest.raises(EmbedderError, match="makes other vectors"):
-        export(str(small), tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    altered = tmp_path / "model"
+    shutil.copytree(small, altered)
+    _set(altered / file, **told)
+    with pytest.raises(EmbedderError, match=reason) as refused:
+        export(str(altered), tmp_path / "models")
+    assert "pip install 'semmem[torch]'" in str(refused.value)
+    assert list((tmp_path / "models").glob("*")) == []
+
+
+def test_another_pipeline_is_refused(small: Path, tmp_path: Path) -> None:
+    altered = tmp_path / "model"
+    shutil.copytree(small, altered)
+    modules = json.loads((altered / "modules.json").read_text())
+    modules.append({"idx": 3, "name": "3", "path": "3_Dense", "type": "sentence_transformers.models.Dense"})
+    (altered / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(EmbedderError, match="it is a pipeline of Transformer, Pooling, Normalize, Dense"):
+        export(str(altered), tmp_path / "models")
+
+
+async def test_a_model_of_pytorchs_exporter_serves_on(models: Path, tmp_path: Path) -> None:
+    """Folders of before have a third input, and are not written anew."""
+    import onnx
+
+    new = export(MINILM, models)
+    shutil.copytree(new.folder, tmp_path / new.folder.name)
+    graph = onnx.load(str(tmp_path / new.folder.name / MODEL), load_external_data=False)
+    graph.graph.input.append(onnx.helper.make_tensor_value_info("token_type_ids", 7, ["texts", "tokens"]))
+    onnx.save_model(graph, str(tmp_path / new.folder.name / MODEL))
+    old = export(MINILM, tmp_path)
+    np.testing.assert_array_equal(
+        await vectors(OnnxEmbedder(old), ["hello"]), await vectors(OnnxEmbedder(new), ["hello"])
+    )
 
 
 def test_minilm_is_known_by_the_digest_of_its_weights(models: Path, tmp_path: Path) -> None:
@@ -162,20 +196,19 @@ async def test_what_cannot_be_loaded_names_the_folder(models: Path, tmp_path: Pa
         await OnnxEmbedder(whole, dimension=768).open()
 
 
-def test_the_configuration_chooses_the_library(models: Path, tmp_path: Path) -> None:
+def test_the_configuration_chooses_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not there for ONNX Runtime is written, without PyTorch."""
+
     def chosen(**rules: object) -> Embedder:
         return local_embedder(EmbeddingSection.model_validate({"onnx_dir": str(tmp_path)} | rules))
 
-    export(MINILM, models)
-    assert isinstance(chosen(), SentenceTransformersEmbedder)
-    with pytest.raises(EmbedderError, match=r"semmem model export$"):
-        chosen(backend="onnx")
-    with pytest.raises(EmbedderError, match=r"semmem model export --int8$"):
-        chosen(precision="int8")
-    there = {"onnx_dir": str(models)}
-    assert isinstance(chosen(**there), OnnxEmbedder)
-    assert isinstance(chosen(**there, backend="torch"), SentenceTransformersEmbedder)
-    assert chosen(**there).signature == chosen(**there, backend="torch").signature
+    by_torch = chosen(backend="torch")
+    assert isinstance(by_torch, SentenceTransformersEmbedder)
+    assert find(tmp_path, MINILM, "fp32") is None
+    assert isinstance(chosen(), OnnxEmbedder)
+    assert find(tmp_path, MINILM, "fp32") is not None
+    assert chosen().signature == by_torch.signature
+    assert chosen(precision="int8").signature == by_torch.signature.replace("fp32", "int8")
 
 
 def test_a_server_comes_before_the_model_here_and_that_before_a_table_of_tokens(tmp_path: Path) -> None:
@@ -186,17 +219,17 @@ def test_a_server_comes_before_the_model_here_and_that_before_a_table_of_tokens(
 
     server, table = {"url": "http://localhost:9/v1", "model": "m"}, {"static_dir": str(PACKAGED)}
     assert source(remote=server, **table) is HttpEmbedder
-    assert source(**table) is SentenceTransformersEmbedder
+    assert source(**table) is OnnxEmbedder
     assert source(**table, model="nobody/made-this") is StaticEmbedder
     assert source(**table, source="static") is StaticEmbedder
-    assert source(remote=server, source="local") is SentenceTransformersEmbedder
+    assert source(remote=server, source="local") is OnnxEmbedder
 
 
 @pytest.mark.long(10)
 def test_the_serving_process_has_no_pytorch(models: Path, tmp_path: Path) -> None:
     """Everything that it imports from its start to its end, with memories that are stored, found and learnt."""
     export(MINILM, models)
-    override = {"memory": {"embedding": {"backend": "onnx", "onnx_dir": str(models)}}}
+    override = {"memory": {"embedding": {"onnx_dir": str(models)}}}
     with semmem_process(tmp_path, override, program=SHIPPED_EMBEDDER, options=("-X", "importtime")) as semmem:
         semmem.remember("u1", "User's sister Emma lives in Oslo")
         asked = {"user_id": "u1", "query": "Where does my sister live?"}
