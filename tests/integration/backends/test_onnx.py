@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 from semmem.backends.embedding.export import export
-from semmem.backends.embedding.exported import ABOUT, DATA, FORMAT, MODEL, find
+from semmem.backends.embedding.exported import ABOUT, DATA, FORMAT, MODEL, PRECISIONS, find
 from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.embedding.static import StaticEmbedder
@@ -238,6 +238,18 @@ def test_the_serving_process_has_no_pytorch(models: Path, tmp_path: Path) -> Non
     imported = {line.rpartition("|")[2].strip() for line in printed.splitlines() if line.startswith("import time")}
     assert {"onnxruntime", "tokenizers", "semmem.retrieval.recall"} <= imported
     assert TORCH_AND_FRIENDS.isdisjoint(imported)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_writing_a_model_needs_no_pytorch(precision: str, tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from semmem.backends.embedding.export import export;"
+        f"export('{MINILM}', Path(sys.argv[1]), precision='{precision}'); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert {"onnx", "onnxruntime"} <= set(done.stdout.split())
+    assert (TORCH_AND_FRIENDS - {"onnx"}).isdisjoint(done.stdout.split())
 
 
 def test_the_command_says_what_it_wrote_or_why_not(models: Path, tmp_path: Path) -> None:
