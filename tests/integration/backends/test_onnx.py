@@ -110,6 +110,29 @@ async def test_a_model_of_a_folder_is_exported_with_its_prompt_and_its_length(sm
     assert find(tmp_path, str(small), "int8") is None
 
 
+async def test_a_model_with_a_tokenizer_of_the_multilingual_kind(small: Path, tmp_path: Path) -> None:
+    """As multilingual-e5-small has one: XLM-RoBERTa's, of pieces and not of words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    letters = dict.fromkeys("▁" + "".join([*OTHER_SCRIPTS, "hello many words two spaces"]))
+    pieces = [*((each, 0.0) for each in specials[:4]), *((each, -5.0) for each in letters if not each.isspace())]
+    tokenizer = Tokenizer(models.Unigram([*pieces, ("▁many", -2.0), ("<mask>", 0.0)], unk_id=3, byte_fallback=False))
+    in_pieces = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), in_pieces])
+    tokenizer.add_special_tokens(specials)
+    ends = [("<s>", 0), ("</s>", 2)]
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
+    model = tmp_path / "model"
+    shutil.copytree(small, model, ignore=shutil.ignore_patterns("tokenizer*", "vocab.txt", "special_tokens_map.json"))
+    tokenizer.save(str(model / "tokenizer.json"))
+    _set(model / "tokenizer_config.json", tokenizer_class="XLMRobertaTokenizer", model_max_length=512)
+    embedder = OnnxEmbedder(export(str(model), tmp_path / "models"), dimension=48)
+    original = SentenceTransformersEmbedder(str(model), dimension=48)
+    texts = ["hello", "", "  two  spaces ", *OTHER_SCRIPTS, "many words " * 50, "<mask> in </s> it"]
+    np.testing.assert_allclose(await vectors(embedder, texts), await vectors(original, texts), atol=1e-5)
+
+
 def test_what_is_there_is_not_exported_again_and_what_is_of_another_format_is(small: Path, tmp_path: Path) -> None:
     exported = export(str(small), tmp_path)
     made = (exported.folder / MODEL).stat().st_mtime_ns
