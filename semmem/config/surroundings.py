@@ -206,12 +206,17 @@ def _model(settings: Settings, environ: Mapping[str, str]) -> Conflicts:
     embedding = settings.memory.embedding
     if embedding.source in ("remote", "static", "none"):
         return
-    by_torch = embedding.backend == "torch"
-    if by_torch and find_spec(TORCH_LIBRARY) is None:
-        remedy = "install it: pip install 'semmem[torch]', or use backend auto"
-        yield ("memory.embedding.backend", "needs the package sentence-transformers, which is not here", remedy)
+    has_torch, is_there = find_spec(TORCH_LIBRARY) is not None, _is_there(embedding.model, environ)
+    if embedding.backend == "torch":
+        if not has_torch:
+            remedy = "install it: pip install 'semmem[torch]', or use backend auto"
+            yield ("memory.embedding.backend", "needs the package sentence-transformers, which is not here", remedy)
+    elif _is_exported(embedding):
+        return
+    elif is_there and not has_torch and (reason := unusable(embedding.onnx_folder)):
+        yield ("memory.embedding.onnx_dir", reason, "name a folder that this user may make and write")
     is_asked_for = embedding.source == "local" or embedding.backend == "onnx" or embedding.precision != "fp32"
-    if not is_asked_for or (not by_torch and _is_exported(embedding)) or _is_there(embedding.model, environ):
+    if is_there or not is_asked_for:
         return
     yield (
         "memory.embedding.model",

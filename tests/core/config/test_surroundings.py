@@ -146,6 +146,15 @@ def test_pytorch_has_to_be_here_where_it_is_asked_for(tmp_path: Path, monkeypatc
     assert "pip install 'semmem[torch]'" in problem.remedy
 
 
+def test_the_model_can_be_written_where_nothing_else_serves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{onnx_dir: /proc/nope}}}}"
+    assert found(tmp_path, text) == []
+    monkeypatch.setattr(surroundings, "TORCH_LIBRARY", "no_such_library")
+    problem = only(found(tmp_path, text))
+    assert problem.path == "memory.embedding.onnx_dir"
+    assert "cannot be made" in problem.reason
+
+
 def test_a_local_model_may_be_an_exported_one(tmp_path: Path) -> None:
     folder = tmp_path / "models" / "acme--small.0123.fp32"
     folder.mkdir(parents=True)
