@@ -1,7 +1,6 @@
 """What a text's vector costs by each library that can make it, in turns in one process: ``python -m bench.embedding``.
 
-One thread each, without queue and cache. Processor time is the verdict: the least of all rounds, and the median. The
-model has to be exported in both precisions (``semmem model export``, ``--int8``).
+One thread each, without queue and cache. Processor time is the verdict: the least of all rounds, and the median.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from semmem.commands.command import Command, Parser
 from semmem.commands.failure import Failure
 from semmem.commands.terminal import document, members, say, write
 
-MODEL_FILES = (("config.yaml", "named by --config: which model, and the folder of exported ones"),)
+MODEL_FILES = (("config.yaml", "named by --config: which model, and the folder of those for ONNX Runtime"),)
 
 
 def _add_config(parser: Parser) -> None:
@@ -32,7 +32,7 @@ def _export(given: argparse.Namespace) -> int:
     model = given.model or settings.memory.embedding.model
     try:
         signature, folder = export_model(settings, model=model, precision="int8" if given.int8 else "fp32")
-    except (EmbedderError, OSError) as error:
+    except EmbedderError as error:
         raise Failure("NOT_EXPORTED", "", f"not exported: {error}") from error
     told = {"signature": signature, "folder": str(folder)}
     document(told) if given.json else write([f"{signature}: {folder}"])
@@ -82,12 +82,15 @@ def _calibrate(given: argparse.Namespace) -> int:
 MODEL = Command(
     name="model",
     does="the embedding model: export, show",
-    about="What makes vectors of texts. Nothing is fetched from anywhere.",
+    about="What makes vectors of texts. Nothing is fetched but by export, of a model that is not here.",
     inside=(
         Command(
             name="export",
             does="write a model for ONNX Runtime, which semmem then serves it with",
-            about="Several times as fast as PyTorch, and a smaller process. Needs the package onnx, and half a minute.",
+            about=(
+                "For BERT and its kind. A model that is on this machine is written by itself when it is first served;"
+                " this does it before, in a second, and fetches a model that is not here from the Hugging Face hub."
+            ),
             run=_export,
             arguments=_export_arguments,
             examples=(("semmem model export --config config.yaml", "before semmem is started"),),

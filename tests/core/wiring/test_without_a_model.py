@@ -13,6 +13,7 @@ from semmem.backends.embedding.static import StaticEmbedder
 from semmem.backends.in_process import InProcessStore
 from semmem.config.embedding_section import EmbeddingSection
 from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError
 from semmem.wiring import embedding
 from semmem.wiring.backends import Backends, journal
 from semmem.wiring.embedding import chosen, has_no_model
@@ -42,14 +43,32 @@ def test_auto_comes_to_none_at_last_and_says_so(model: str, tmp_path: Path, capl
     assert BY_WORDS in told
 
 
-def test_a_model_that_nothing_here_computes_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(serving(tmp_path), SentenceTransformersEmbedder)
+def test_a_model_that_is_here_and_that_nothing_here_computes_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "mpnet"}')
+    (tmp_path / "modules.json").write_text("[]")
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    assert isinstance(serving(tmp_path, model=str(tmp_path)), SentenceTransformersEmbedder)
     monkeypatch.setattr(embedding, "TORCH_LIBRARY", "no_such_library")
-    assert isinstance(serving(tmp_path), BagOfWords)
+    with pytest.raises(EmbedderError, match=r"it is no BERT encoder, but mpnet\. pip install 'semmem\[torch\]'"):
+        serving(tmp_path, model=str(tmp_path))
 
 
-def test_a_model_that_was_asked_for_by_source_is_not_replaced(tmp_path: Path) -> None:
-    assert isinstance(serving(tmp_path, model="nobody/made-this", source="local"), SentenceTransformersEmbedder)
+@pytest.mark.parametrize("asked", [{"source": "local"}, {"backend": "onnx"}, {"precision": "int8"}])
+def test_a_model_that_was_asked_for_is_not_replaced(
+    asked: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "TORCH_LIBRARY", "no_such_library")
+    with pytest.raises(EmbedderError, match="not on this machine; semmem model export fetches it"):
+        serving(tmp_path, model="nobody/made-this", **asked)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "TORCH_LIBRARY", "no_such_library")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EmbedderError, match=r"cannot write .*/file/models .*memory\.embedding\.onnx_dir"):
+        serving(tmp_path / "file" / "models")
 
 
 def test_words_are_read_as_the_search_reads_them(tmp_path: Path) -> None:
@@ -62,7 +81,7 @@ def test_words_are_read_as_the_search_reads_them(tmp_path: Path) -> None:
 
 def test_only_words_have_no_model(tmp_path: Path) -> None:
     assert has_no_model(serving(tmp_path, source="none").signature)
-    assert not has_no_model(serving(tmp_path).signature)
+    assert not has_no_model(serving(tmp_path, backend="torch").signature)
 
 
 def test_changes_of_topic_are_not_looked_for_by_words(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from semmem.backends.qdrant.collection import Collection
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
 from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
-from semmem.config.embedding_section import EmbeddingSection
 from semmem.ports.store import Store
 from tests.support.forked_lite import use_lite_forks
 from tests.support.memories import DIMENSION
@@ -49,11 +48,8 @@ def lite_forks(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for exported models, with those in it that set-up has made."""
-    folder = tmp_path_factory.mktemp("models")
-    for made in EmbeddingSection().onnx_folder.glob("*.fp32"):
-        (folder / made.name).symlink_to(made)
-    return folder
+    """A folder for models that are written for ONNX Runtime."""
+    return tmp_path_factory.mktemp("models")
 
 
 @pytest.fixture(scope="session")
