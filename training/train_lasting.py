@@ -276,7 +276,7 @@ def main(languages: Sequence[str]) -> None:
         for name, given in (("without_vector", None), ("with_vector", made)):
             sys.stdout.write(f"{language}, {name}\n{report(found, held_out(found, given))}")
             weights[name] = trained(found, given)
-        file = Path(classifier.__file__).with_name(f"{language}.json")
+        file = classifier.weights_file(language, vectors.signature)
         file.write_text(json.dumps(weights).replace("], [", "],\n[") + "\n", encoding="utf-8")
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
+from semmem.ports.embedder import learnt_for
 from semmem.retrieval.decide import scenes
 from semmem.retrieval.query.looks_back import BUCKETS, SHIPPED, WORDS_SCALE, LooksBack, flags_of, places
 from semmem.retrieval.query.past_conversations import has_form
@@ -57,7 +58,7 @@ def main() -> int:
         flags=learnt[dimension + BUCKETS :].astype(np.float32),
         bias=float(model.intercept_[0]),
         cut=cut,
-    ).save(SHIPPED)
+    ).save(learnt_for(SHIPPED, embed.signature))
     return 0
 
 

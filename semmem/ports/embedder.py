@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -38,6 +39,23 @@ class Embedder(Protocol):
 
     def at_hand(self, text: str) -> Vector | None:
         """The text's vector where it was made before and is kept; None says nothing."""
+
+
+FIRST_MODEL = "all-MiniLM-L6-v2"
+"""What is learnt for it lies in files without a model's name."""
+
+
+def learnt_for(file: Path, signature: str) -> Path:
+    """Where that lies which was learnt for the vectors of this signature: ``file``, or one beside it with the name of
+    another model in its own."""
+    model = signature.split("/")[1] if signature.count("/") > 1 else FIRST_MODEL
+    return file if model == FIRST_MODEL else file.with_stem(f"{file.stem}.{model}")
+
+
+def shipped_for(file: Path, signature: str) -> Path:
+    """``learnt_for``, or ``file`` where nothing was, which says for whom it was."""
+    own = learnt_for(file, signature)
+    return own if own.exists() else file
 
 
 def unit(row: npt.NDArray[np.float32]) -> Vector:

@@ -25,8 +25,8 @@ CANDIDATES_MAX = 48
 """Passages that are asked of the store for one question: more found no more (docs/passages.md)."""
 WORTH_MIN = 0.03
 """Below this probability of saying anything lasting a passage is a bare request ("and now as a list"), or thanks."""
-LOGIT_MIN = -2.0
-"""The least log-odds: a passage, which is longer than a memory, is shown where the decision is a little surer."""
+STRICTNESS = 1.0
+"""So much surer than of a memory the decision has to be of a passage, which is longer."""
 FOUND_S = 60.0
 """So long what was found for a question serves the same question again. What is said meanwhile is in the history of
 the session in which it was said, and what is erased takes the user's index along, by which this is kept."""
@@ -142,11 +142,10 @@ class PassageSearch:
             fusion=query.fusion,
             cut_too=False,
         )
-        return [hit for hit in found.hits if hit.memory.id not in found.cuts and _is_sure(hit)]
+        return [hit for hit in found.hits if hit.memory.id not in found.cuts and self._is_sure(hit)]
 
-
-def _is_sure(hit: Hit) -> bool:
-    return hit.logit is None or hit.logit >= LOGIT_MIN
+    def _is_sure(self, hit: Hit) -> bool:
+        return hit.logit is None or hit.logit >= self.decision.cut + STRICTNESS
 
 
 def _is_of(passage: Memory, session: str | None) -> bool:

@@ -14,6 +14,7 @@ from semmem.conversations.tap import Tap
 from semmem.lifecycle.marks import Marks
 from semmem.management.conversations import Conversations
 from semmem.ports.conversations import ConversationLimits
+from semmem.ports.embedder import shipped_for
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.looks_back import SHIPPED, LooksBack
 from semmem.wiring.backends import Backends
@@ -74,7 +75,7 @@ def past_talks(settings: Settings, backends: Backends) -> PastTalks | None:
     rules = settings.conversations
     if not (rules.enabled and rules.recall):
         return None
-    learnt = LooksBack.load(SHIPPED)
+    learnt = LooksBack.load(shipped_for(SHIPPED, backends.embedder.signature))
     fits = learnt.signature == backends.embedder.signature
     return PastTalks(
         backends.journal,
@@ -87,7 +88,7 @@ def past_talks(settings: Settings, backends: Backends) -> PastTalks | None:
 def placer(settings: Settings, patient: Backends) -> TalkPlacer | None:
     """None where nobody compares vectors of conversations. ``patient``: the backends as learning uses them."""
     rules = settings.conversations
-    fits = LooksBack.load(SHIPPED).signature == patient.embedder.signature
+    fits = LooksBack.load(shipped_for(SHIPPED, patient.embedder.signature)).signature == patient.embedder.signature
     return TalkPlacer(patient.journal, patient.embedder) if rules.enabled and rules.recall and fits else None
 
 

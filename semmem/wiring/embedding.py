@@ -140,11 +140,11 @@ def _for_onnx(rules: EmbeddingSection) -> exported.Exported:
     if not resolve_weights(rules.model).local:
         raise EmbedderError(f"{rules.model} is not on this machine; semmem model export fetches it from the hub")
     log.info("writing %s for ONNX Runtime to %s, this once", rules.model, rules.onnx_folder)
-    return _export(rules.model, rules.onnx_folder, rules.precision)
+    return _export(rules.model, rules.onnx_folder, rules.computed_in)
 
 
 def _exported(rules: EmbeddingSection) -> exported.Exported | None:
-    return exported.find(rules.onnx_folder, rules.model, rules.precision)
+    return exported.find(rules.onnx_folder, rules.model, rules.computed_in)
 
 
 def _export(model: str, folder: Path, precision: str) -> exported.Exported:

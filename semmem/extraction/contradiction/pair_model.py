@@ -16,6 +16,7 @@ import numpy.typing as npt
 from semmem.extraction.contradiction import features
 from semmem.extraction.contradiction.reading import read
 from semmem.memory import Vector
+from semmem.ports.embedder import shipped_for
 
 WEIGHTS_FILE = Path(__file__).with_name("pair_weights.npz")
 FEATURE_MAX = 6.0
@@ -83,7 +84,7 @@ def row(old: str, new: str, vectors: tuple[Vector, Vector, Vector, Vector], dire
 @cache
 def trained_for(signature: str) -> PairModel | None:
     """The judge for an embedder's vectors, or None when none was trained for it."""
-    with np.load(WEIGHTS_FILE) as stored:
+    with np.load(shipped_for(WEIGHTS_FILE, signature)) as stored:
         if str(stored["signature"]) != signature:
             return None
         names = ("directions", "centre", "scale", "hidden", "out")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,13 @@ import numpy.typing as npt
 
 from semmem.extraction.lasting.features import ELSEWHERE
 from semmem.memory import MemoryType, Standing, Vector
+from semmem.ports.embedder import learnt_for
 
 LANGUAGES = ("english", "elsewhere")
 """English has heads of its own: what is learnt of languages of whose texts the vectors say little costs it nothing."""
-_TRAINED = {name: json.loads(Path(__file__).with_name(f"{name}.json").read_text("utf-8")) for name in LANGUAGES}
-SIGNATURE: str = _TRAINED["english"]["signature"]
-"""Of the embedder whose vectors the weights were trained on; those of any other mean nothing here."""
+SIGNATURE = "sentence-transformers/all-MiniLM-L6-v2/384/fp32"
+SIGNATURES = (SIGNATURE, "sentence-transformers/multilingual-e5-small/384/int8")
+"""Of the embedders whose vectors the weights were trained on; those of any other mean nothing here."""
 VECTOR_SCALE = 3.0
 PAIR_SCALE = 0.4
 """What vectors and pairs of features are multiplied with beside features that are 0 or 1, so that the penalty on large
@@ -56,21 +58,34 @@ class _Softmax:
         return np.asarray(powers / powers.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
-_MODELS = {
-    (given, language): {head: _Softmax(trained) for head, trained in _TRAINED[language][given].items()}
-    for given in ("with_vector", "without_vector")
-    for language in LANGUAGES
-}
-TYPES = tuple(MemoryType(name) for name in _TRAINED["english"]["types"])
-STANDINGS: tuple[Standing | None, ...] = tuple(
-    Standing(name) if name else None for name in _TRAINED["english"]["standings"]
-)
+TYPES = (MemoryType.SEMANTIC, MemoryType.EPISODIC, MemoryType.PROCEDURAL)
+STANDINGS: tuple[Standing | None, ...] = (None, *Standing)
 
 
-def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None) -> list[Judgement]:
+def weights_file(language: str, signature: str) -> Path:
+    """Where the weights for this language and these vectors lie."""
+    return learnt_for(Path(__file__).with_name(f"{language}.json"), signature)
+
+
+@cache
+def _heads(given: str, language: str, signature: str) -> dict[str, _Softmax]:
+    """Its types and standings in the order of TYPES and STANDINGS."""
+    trained = json.loads(weights_file(language, signature).read_text("utf-8"))
+    if (trained["signature"], *map(tuple, (trained["types"], trained["standings"]))) != (signature, _TYPES, _STANDINGS):
+        raise ValueError(f"{language}: written by another version of semmem")
+    return {head: _Softmax(weights) for head, weights in trained[given].items()}
+
+
+_TYPES = tuple(kind.value for kind in TYPES)
+_STANDINGS = tuple("" if standing is None else standing.value for standing in STANDINGS)
+
+
+def judge(
+    rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None, signature: str = SIGNATURE
+) -> list[Judgement]:
     """A judgement for each row of one message's ``features``.
 
-    ``vectors``, one a row, are SIGNATURE's; None when there are none.
+    ``vectors``, one a row, are of ``signature``, one of SIGNATURES; None when there are none.
     """
     if not rows:
         return []
@@ -78,7 +93,7 @@ def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None) -> 
     given = None if vectors is None else np.stack(list(vectors)).astype(np.float32)
     language = "elsewhere" if seen[:, ELSEWHERE.stop - 1].any() else "english"
     seen = seen if language == "elsewhere" else without_elsewhere(seen)
-    heads = _MODELS["without_vector" if given is None else "with_vector", language]
+    heads = _heads("without_vector" if given is None else "with_vector", language, signature)
     few = plain_points(seen, given)
     lasting = heads["lasting"](points(seen, given))[:, 1]
     kinds = heads["type"](few).argmax(axis=1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from cachetools import LRUCache
 
 from semmem.extraction.lasting.choose import Passage, passages
-from semmem.extraction.lasting.classifier import SIGNATURE, Judgement, judge
+from semmem.extraction.lasting.classifier import SIGNATURE, SIGNATURES, Judgement, judge
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.lasting.features import features
 from semmem.extraction.rules.event_time import event_time
@@ -97,7 +97,11 @@ class RulesExtractor:
     @property
     def is_calibrated(self) -> bool:
         """Whether the classifier was trained on this embedder's vectors. Without that it sees less."""
-        return self._embedder is not None and self._embedder.signature == SIGNATURE
+        return self._embedder is not None and self._embedder.signature in SIGNATURES
+
+    @property
+    def _signature(self) -> str:
+        return SIGNATURE if self._embedder is None or not self.is_calibrated else self._embedder.signature
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read.
@@ -126,12 +130,15 @@ class RulesExtractor:
         if why or not found.clauses:
             return 0.0
         vectors = await self._vectors(found.clauses)
-        return max(judgement.lasting for judgement in await asyncio.to_thread(judge, found.seen, vectors))
+        return max(
+            judgement.lasting for judgement in await asyncio.to_thread(judge, found.seen, vectors, self._signature)
+        )
 
     async def _chosen(self, found: Reading, vectors: Sequence[Vector] | None, least: float) -> tuple[list[Fact], str]:
         """The facts of a turn that was read, or why there are none."""
         try:
-            return await self._work.run(facts_of, found, vectors, least, budget_s=self._turn_budget_s), ""
+            told = facts_of, found, vectors, least, self._signature
+            return await self._work.run(*told, budget_s=self._turn_budget_s), ""
         except (WorkTooSlow, WorkLost) as error:
             return [], self._give_up(found.turn, reason(error))
 
@@ -171,19 +178,22 @@ def read_clauses(turn: Turn, chars_max: int = TEXT_CHARS_MAX) -> Reading:
     return Reading(turn, text, tuple(found), tuple(features(found)), time.thread_time() - started)
 
 
-def facts_of(found: Reading, vectors: Sequence[Vector] | None, least: float = 0.0) -> list[Fact]:
-    """The facts in what was read, in the order of the text, without repetition, at least as probable as ``least``."""
+def facts_of(
+    found: Reading, vectors: Sequence[Vector] | None, least: float = 0.0, signature: str = SIGNATURE
+) -> list[Fact]:
+    """The facts in what was read, in the order of the text, without repetition, at least as probable as ``least``.
+    ``signature``: what the vectors are of."""
     cut = max(least, FORMAL_MIN if vectors is None else LASTING_MIN)
-    kept = passages(found.text, found.clauses, _judged(found, vectors), cut=cut, near=NEAR_MIN)
+    kept = passages(found.text, found.clauses, _judged(found, vectors, signature), cut=cut, near=NEAR_MIN)
     facts = [_fact(passage, found.turn) for passage in kept]
     return list({fact.content: fact for fact in facts}.values())
 
 
-def _judged(found: Reading, vectors: Sequence[Vector] | None) -> list[Judgement]:
-    judged = judge(found.seen, vectors)
+def _judged(found: Reading, vectors: Sequence[Vector] | None, signature: str) -> list[Judgement]:
+    judged = judge(found.seen, vectors, signature)
     if vectors is None or not any(UNSURE_MIN <= each.lasting < LASTING_MIN for each in judged):
         return judged
-    by_form = judge(found.seen, None)
+    by_form = judge(found.seen, None, signature)
     return [
         replace(each, lasting=LASTING_MIN)
         if UNSURE_MIN <= each.lasting < LASTING_MIN and form.lasting >= FORM_SURE_MIN

@@ -111,6 +111,13 @@ class Decision:
         """Whether anything was learnt of this embedding model's vectors."""
         return self._trained is not None
 
+    @property
+    def cut(self) -> float:
+        """The least log-odds of what is shown for most requests; minus infinity where it is uncalibrated."""
+        if self._reader is not None:
+            return self._reader.cut
+        return -math.inf if self._trained is None else self._trained.memory_cut
+
     def feedback_stamp(self, user: str) -> int:
         """Another one whenever the user has said something of a memory."""
         return self._votes.stamp(user)
@@ -231,15 +238,15 @@ def _read(reader: Reader, proposed: Floats, vector: Vector, vectors: Floats, evi
     """The mean (n,) of what the regression and the reader say of the best READ_MAX that the regression proposes; minus
     infinity of the others."""
     if len(proposed) <= READ_MAX:
-        return _mean(proposed, reader.logits(vector, vectors, evidence, flags))
+        return _mean(reader.share, proposed, reader.logits(vector, vectors, evidence, flags))
     best = np.argpartition(-proposed, READ_MAX)[:READ_MAX]
     logits = np.full(len(proposed), -np.inf, dtype=np.float32)
-    logits[best] = _mean(proposed[best], reader.logits(vector, vectors[best], evidence[best], flags))
+    logits[best] = _mean(reader.share, proposed[best], reader.logits(vector, vectors[best], evidence[best], flags))
     return logits
 
 
-def _mean(one: Floats, other: Floats) -> Floats:
-    return (one + other) / np.float32(2.0)
+def _mean(share: float, regression: Floats, reader: Floats) -> Floats:
+    return np.float32(1.0 - share) * regression + np.float32(share) * reader
 
 
 def _is_for(trained: Trained, vector: Vector) -> bool:

@@ -24,6 +24,7 @@ from semmem.retrieval.decide.features import Evidence, Heads
 from semmem.retrieval.decide.regressions import Embed, Labelled
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.text.quoting import unquoted
 
 MEMORY_STRENGTH, REQUEST_STRENGTH = 0.1, 1.0
 """scikit-learn's C: the inverse of the penalty on large weights."""
@@ -121,7 +122,7 @@ def _group(text: str) -> int:
 
 def store(texts: Sequence[str], embed: Embed) -> Store:
     """Memories with these contents, in this order."""
-    vectors = embed(texts)
+    vectors = embed([unquoted(text) for text in texts])  # as they are when they are stored
     memories = [
         Memory(f"{place:06d}", 1, MemoryType.SEMANTIC, text, "somebody", embedding=vector)
         for place, (text, vector) in enumerate(zip(texts, vectors, strict=True))

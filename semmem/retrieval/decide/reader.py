@@ -28,7 +28,7 @@ class Reader:
     ``request_weights`` and ``memory_weights`` (2h, d + 1): both into the space of needs, of which the first h numbers
     go through tanh, the others lose what is below 0. ``hidden_weights`` (k, 4h + E + F + 1): of the products, of the
     first h numbers of both, of the E kinds of evidence, and of the F flags of pronouns.py. ``out_weights`` (k + 1,).
-    ``cut``: the least log-odds of what is shown, of which the reader's are half.
+    ``cut``: the least log-odds of what is shown; ``share``: of these the reader's, the rest are the regression's.
     """
 
     signature: str
@@ -37,6 +37,7 @@ class Reader:
     hidden_weights: Floats
     out_weights: Floats
     cut: float
+    share: float
 
     @classmethod
     def load(cls, file: Path) -> Reader:
@@ -44,7 +45,12 @@ class Reader:
         try:
             with np.load(io.BytesIO(file.read_bytes())) as kept:
                 arrays = {name: kept[name].astype(np.float32) for name in _ARRAYS}
-                found = cls(signature=str(kept["signature"]), cut=float(kept["cut"]), **arrays)
+                found = cls(
+                    signature=str(kept["signature"]),
+                    cut=float(kept["cut"]),
+                    share=float(kept["share"]),
+                    **arrays,
+                )
         except UNREADABLE as error:
             raise UnusableWeights(f"{file}: no file that training.train_reader wrote") from error
         if not found._fits():
@@ -60,13 +66,16 @@ class Reader:
         shapes = (needs, width), (needs, width), (hidden, 2 * needs + len(EVIDENCE) + pronouns.COUNT + 1), (hidden + 1,)
         arrays = [getattr(self, name) for name in _ARRAYS]
         is_whole = needs % 2 == 0 and [array.shape for array in arrays] == list(shapes)
-        return is_whole and math.isfinite(self.cut) and all(bool(np.isfinite(array).all()) for array in arrays)
+        is_cut = math.isfinite(self.cut) and 0.0 <= self.share <= 1.0
+        return is_whole and is_cut and all(bool(np.isfinite(array).all()) for array in arrays)
 
     def save(self, file: Path) -> None:
         """Half precision: a log-odds moves by less than 0.01."""
         arrays = {name: getattr(self, name).astype(np.float16) for name in _ARRAYS}
         with file.open("wb") as stream:
-            np.savez_compressed(stream, allow_pickle=False, signature=np.array(self.signature), cut=self.cut, **arrays)
+            told = np.array(self.signature), np.array(self.cut), np.array(self.share)
+            named = dict(zip(("signature", "cut", "share"), told, strict=True))
+            np.savez_compressed(stream, allow_pickle=False, **named, **arrays)
 
     def logits(self, vector: Vector, vectors: Floats, evidence: Floats, flags: Floats) -> Floats:
         """(n,) of the request's ``vector`` (d,) before memories with ``vectors`` (n, d) and ``evidence`` (n, E).

@@ -36,6 +36,7 @@ def drawn(seed: int) -> Reader:
         some(HIDDEN, 4 * NEEDS + BESIDE + 1),
         some(HIDDEN + 1),
         cut=-1.0,
+        share=0.5,
     )
 
 
