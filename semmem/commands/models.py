@@ -54,7 +54,7 @@ def _show(given: argparse.Namespace) -> int:
         "source": rules.source,
         "model": rules.remote.model if rules.remote.url else rules.model,
         "dimension": rules.dimension,
-        "precision": rules.precision,
+        "precision": rules.computed_in,
         "exported_to": str(rules.onnx_folder),
     }
     document(told) if given.json else write(members(told))

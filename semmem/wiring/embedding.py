@@ -16,7 +16,7 @@ from semmem.backends.embedding.sentence_transformers import SentenceTransformers
 from semmem.backends.embedding.static import StaticEmbedder
 from semmem.backends.embedding.weights import is_missing, resolve_weights
 from semmem.backends.models.embeddings import HttpEmbedder
-from semmem.config.embedding_section import EmbeddingSection
+from semmem.config.embedding_section import MULTILINGUAL, EmbeddingSection
 from semmem.config.settings import Settings
 from semmem.config.surroundings import TORCH_LIBRARY, WITHOUT_A_MODEL
 from semmem.ports.embedder import Embedder
@@ -162,7 +162,8 @@ def _export(model: str, folder: Path, precision: str) -> exported.Exported:
 def export_model(settings: Settings, *, model: str, precision: str) -> tuple[str, Path]:
     """Write a model to where this configuration looks for it: its signature, and its folder. Blocking, a second or two
     and a download. Raises EmbedderError."""
-    done = _export(model, settings.memory.embedding.onnx_folder, precision)
+    computed_in = "int8" if model == MULTILINGUAL else precision
+    done = _export(model, settings.memory.embedding.onnx_folder, computed_in)
     return done.about.signature, done.folder
 
 

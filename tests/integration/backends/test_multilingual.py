@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("models")
 
 
-@pytest.mark.parametrize(("precision", "least"), [("fp32", 0.999), ("int8", 0.95)])
+@pytest.mark.parametrize(("precision", "least"), [("fp32", 0.998), ("int8", 0.95)])
 async def test_the_vectors_are_those_of_its_own_engine(folder: Path, precision: str, least: float) -> None:
     made = export(weights.MULTILINGUAL, folder, precision=precision)
     assert made.about.signature == f"sentence-transformers/multilingual-e5-small/384/{precision}"
