@@ -30,6 +30,8 @@ Places = npt.NDArray[np.int64]
 
 BELOW_RELEVANCE = "below_relevance"
 """The reason word of a memory that the decision does not show."""
+LOOKUP_LOGIT_WEIGHT = 0.02
+"""In place of LOGIT_WEIGHT where memories themselves are searched for: nearness is what was asked for."""
 LOGIT_FLOOR = -30.0
 CANDIDATES_MAX = 100
 """Of a user's memories so many of the best are looked at one by one; also the newest, for the strategy ``recent``."""
@@ -167,7 +169,7 @@ async def find(
     cut_too = cut_too or query.threshold is not None or query.is_lookup
     asked = (
         *(hash(query.text), id(vector), query.strategy, query.scope, query.types, query.during, query.wants),
-        *(query.fusion, cut_too, decision.feedback_stamp(query.scope.user)),
+        *(query.fusion, cut_too, query.is_lookup, decision.feedback_stamp(query.scope.user)),
     )
     best = None if before is None else before.get(index, asked, vector, query.now)
     if best is None:
@@ -184,6 +186,7 @@ async def find(
             wants=query.wants,
             fusion=query.fusion,
             cut_too=cut_too,
+            logit_weight=LOOKUP_LOGIT_WEIGHT if query.is_lookup else LOGIT_WEIGHT,
             read=read,
         )
         if before is not None:
@@ -235,6 +238,7 @@ def best_of(
     wants: bool = False,
     fusion: Fusion = Fusion.WEIGHTED,
     cut_too: bool = True,
+    logit_weight: float = LOGIT_WEIGHT,
     read: WordsRead | None = None,
 ) -> Candidates:
     """The scope's best memories, at most CANDIDATES_MAX, by ``strategy``; ties by id. ``cut_too`` False: without those
@@ -243,7 +247,8 @@ def best_of(
     ``vector`` None: nothing could be embedded, and words alone decide. By words alone, memories without any of them
     are left out. ``during``: memories of that time get TIME_WEIGHT (not by words alone); where nothing has to do with
     the question otherwise ("What did I do last May?"), its time is what it asks for, and those of it are not cut.
-    ``read``: what was read already of this scope, these types and this time; of another query or index it says nothing.
+    ``logit_weight``: of a memory's log-odds in the order. ``read``: what was read already of this scope, these types
+    and this time; of another query or index it says nothing.
     """
     if strategy is Strategy.RECENT:
         return newest(index, scope=scope, types=types, now=now)
@@ -257,7 +262,7 @@ def best_of(
     scores = index.scored(read.heard, vector)
     by_words = vector is None or strategy is Strategy.KEYWORD
     verdict = _judged(query, vector, decision, index, scores, members, wants=wants, said=read.said)
-    order = _order(strategy, fusion, scores, verdict, by_words=by_words)
+    order = _order(strategy, fusion, scores, verdict, by_words=by_words, logit_weight=logit_weight)
     if during is not None and not by_words:
         order = order + _dated(index, during)
     found = members & (scores.keyword > 0) if by_words else members
@@ -298,7 +303,7 @@ def _judged(
 
 
 def _order(
-    strategy: Strategy, fusion: Fusion, scores: Scores, verdict: Verdict, *, by_words: bool
+    strategy: Strategy, fusion: Fusion, scores: Scores, verdict: Verdict, *, by_words: bool, logit_weight: float
 ) -> npt.NDArray[np.float32]:
     """What the memories are ordered by, shape (n,). A profile is listed by worth alone, since nothing is asked for."""
     if by_words:
@@ -312,7 +317,7 @@ def _order(
     logits: npt.NDArray[np.float32] = np.maximum(verdict.logits, np.float32(LOGIT_FLOOR))
     if verdict.request is not None and verdict.request.lists_profile:
         return logits
-    return scores.fused + np.float32(LOGIT_WEIGHT) * logits
+    return scores.fused + np.float32(logit_weight) * logits
 
 
 def _reciprocal_ranks(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
