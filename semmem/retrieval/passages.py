@@ -8,7 +8,7 @@ A passage is left out where a memory is shown that took the place of the one it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector
@@ -122,7 +122,7 @@ class PassageSearch:
             return None
         if not near and types == (MemoryType.PASSAGE,):
             self.unsaid.note(query.scope)
-        others = [hit.memory for hit in near if not _is_of(hit.memory, said_in)]
+        others = [memory for memory in _last_said(hit.memory for hit in near) if not _is_of(memory, said_in)]
         if types != PASSAGES:
             others = [passage for passage in others if passage.importance >= WORTH_MIN]
         return self._judged(others, query, vector) if others else []
@@ -146,6 +146,15 @@ class PassageSearch:
 
     def _is_sure(self, hit: Hit) -> bool:
         return hit.logit is None or hit.logit >= self.decision.cut + STRICTNESS
+
+
+def _last_said(passages: Iterable[Memory]) -> Iterable[Memory]:
+    """Of those with the same words the last one: many answers begin alike."""
+    last: dict[str, Memory] = {}
+    for passage in passages:
+        if passage.said_at >= last.setdefault(passage.content, passage).said_at:
+            last[passage.content] = passage
+    return last.values()
 
 
 def _is_of(passage: Memory, session: str | None) -> bool:
