@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 
 from semmem.config.values import (
     Header,
@@ -18,6 +18,7 @@ from semmem.config.values import (
     Section,
     TrustedHeader,
     key,
+    secret,
 )
 
 
@@ -25,7 +26,7 @@ class ApiKeyIdentitySection(Section):
     """``identity.api_key``: memory per API key, where nothing better names the user."""
 
     enabled: bool = key(False, "take an HMAC of the bearer token for the user")
-    hmac_secret: Secret = key(SecretStr(""), "key of that HMAC, 16 characters or more; another key, other users")
+    hmac_secret: Secret = secret("key of that HMAC, 16 characters or more; another key, other users")
 
 
 class IdentitySection(Section):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import SecretStr
-
 from semmem.config.values import (
     Address,
     HostName,
@@ -20,7 +18,9 @@ from semmem.config.values import (
     UnixSocket,
     VariableName,
     host_and_port,
+    in_variable,
     key,
+    secret,
 )
 
 _LISTENER = "the listener is bound with it"
@@ -131,8 +131,8 @@ class ApiListener(HttpListenerSection):
     restart: ClassVar = {"address connections_max head_timeout_s mcp": _LISTENER}
 
     address: Address = key("127.0.0.1:8080", "host:port of the management API")
-    admin_token: Secret = key(SecretStr(""), "bearer token of the administrator; required beyond this machine")
-    admin_token_env: VariableName = key("", "environment variable that holds admin_token")
+    admin_token: Secret = secret("bearer token of the administrator; required beyond this machine")
+    admin_token_env: VariableName = in_variable("admin_token")
     jwt: JwtSection = JwtSection()
     studio: bool = key(True, "serve the Studio, pages for people, at /studio/")
     rate_limit: RateLimitSection = RateLimitSection()

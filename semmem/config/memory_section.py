@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import AfterValidator, Field, SecretStr
-
-from semmem.config.embedding_section import EmbeddingSection
 from semmem.config.learning_section import ExtractionSection, WriteScreenSection
-from semmem.config.milvus_section import MilvusSection
-from semmem.config.qdrant_section import QdrantSection
+from semmem.config.models_section import EmbeddingSection, RerankSection
+from semmem.config.stores_section import MilvusSection, QdrantSection
 from semmem.config.values import (
     NEWS,
     STORE,
     Days,
     Fraction,
-    HttpUrl,
     Line,
     ListOf,
     Milliseconds,
     NonEmptyLine,
+    RedisUrl,
     Seconds,
     Secret,
     Section,
     VariableName,
+    in_variable,
     key,
-    refusal,
+    secret,
 )
-
-_URL = re.compile(r"rediss?://[^\s@?#]+|rediss?://[^\s@?#:/]*@[^\s@?#]+|unix:///[^\s@?#]+")
-_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@|[?&]password=")
-
-
-def _redis_url(text: str) -> str:
-    if _PASSWORD.search(text):
-        raise refusal(
-            "holds a password",
-            "leave it out, and put it into memory.hot_cache.redis.password or memory.hot_cache.redis.password_env",
-        )
-    if text and not _URL.fullmatch(text):
-        raise refusal(
-            "is no redis://, rediss:// or unix:/// URL", 'write for example redis://valkey:6379, or "" to do without'
-        )
-    return text
-
-
-RedisUrl = Annotated[str, Field(max_length=1024), AfterValidator(_redis_url)]
 
 
 class RedisSection(Section):
@@ -57,8 +35,8 @@ class RedisSection(Section):
     url: RedisUrl = key(
         "", "redis://host:port, rediss:// for TLS, or unix:///path; empty: PostgreSQL at journal.url tells"
     )
-    password: Secret = key(SecretStr(""), "of the server, or of the user in url")
-    password_env: VariableName = key("", "environment variable that holds password")
+    password: Secret = secret("of the server, or of the user in url")
+    password_env: VariableName = in_variable("password")
     ca_file: Line = key("", "PEM file of the authorities to believe (rediss://); empty: system's")
     channel: NonEmptyLine = key("semmem", "what is published on; the same on all replicas")
     timeout_s: Seconds = key(1.0, "limit of connecting, and of each answer")
@@ -119,17 +97,6 @@ class QuerySection(Section):
     )
 
 
-class RerankSection(Section):
-    """``memory.rerank``: a reranking model behind an OpenAI-, Cohere- or Jina-style endpoint. Off without a url."""
-
-    url: HttpUrl = key("", "base URL, without /rerank; empty: no reranking")
-    model: Line = key("", "model name sent to the server")
-    api_key: Secret = key(SecretStr(""), "bearer token for the server; empty: none")
-    api_key_env: VariableName = key("", "environment variable that holds api_key")
-    timeout_ms: Milliseconds = key(100, "limit of one call; comes on top of deadlines.phase_ms")
-    candidates_max: int = key(20, "most memories sent, best first", ge=2, le=200)
-
-
 class InjectionSection(Section):
     """``memory.injection``: how memories enter a prompt."""
 
@@ -164,12 +131,11 @@ class InjectionSection(Section):
         "models (names, or patterns like */o1-*) that refuse a system message and get role user",
         max_length=200,
     )
-    fence_key: Secret = key(
-        SecretStr(""),
+    fence_key: Secret = secret(
         "key of the mark by which semmem knows its own block, 16 characters or more, the same on all"
         " replicas; empty: the one in data_dir/fence.key, made at the first start",
     )
-    fence_key_former: Secret = key(SecretStr(""), "the key before this one, whose blocks are still known")
+    fence_key_former: Secret = secret("the key before this one, whose blocks are still known")
 
 
 class DecaySection(Section):

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from semmem.config.compression_section import CompressionSection
-from semmem.config.conversations_section import ConversationsSection
+from semmem.config.features_section import (
+    CompressionSection,
+    ConversationsSection,
+    PassagesSection,
+    TracingSection,
+    UsageSection,
+)
 from semmem.config.identity_section import IdentitySection, SignalsSection
-from semmem.config.journal_section import JournalSection
 from semmem.config.listeners_section import AUDIT_TO_STDOUT, ListenersSection
 from semmem.config.memory_section import MemorySection
 from semmem.config.models_section import ExternalModel
-from semmem.config.passages_section import PassagesSection
-from semmem.config.tracing_section import TracingSection
-from semmem.config.usage_section import UsageSection
+from semmem.config.stores_section import JournalSection
 from semmem.config.values import ERASING, STORE, Days, ListOf, Milliseconds, NonEmptyLine, Seconds, Section, key
 
 

@@ -25,8 +25,8 @@ from semmem.backends.worker_process import WorkerProcess
 from semmem.background import OffloadThreads
 from semmem.backup import BackupError
 from semmem.backup.restoring import is_unfinished
-from semmem.config.milvus_section import MilvusSection
 from semmem.config.settings import Settings
+from semmem.config.stores_section import MilvusSection
 from semmem.lifecycle.attentive_store import AttentiveStore
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks

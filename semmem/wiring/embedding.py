@@ -16,7 +16,7 @@ from semmem.backends.embedding.sentence_transformers import SentenceTransformers
 from semmem.backends.embedding.static import StaticEmbedder
 from semmem.backends.embedding.weights import is_missing, resolve_weights
 from semmem.backends.models.embeddings import HttpEmbedder
-from semmem.config.embedding_section import MULTILINGUAL, EmbeddingSection
+from semmem.config.models_section import MULTILINGUAL, EmbeddingSection
 from semmem.config.settings import Settings
 from semmem.config.surroundings import TORCH_LIBRARY, WITHOUT_A_MODEL
 from semmem.ports.embedder import Embedder

@@ -8,8 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
-from semmem.config.memory_section import RerankSection
-from semmem.config.models_section import ExternalModel
+from semmem.config.models_section import ExternalModel, RerankSection
 from semmem.config.settings import Settings
 from semmem.ports.models import Reranker, ServedModel
 from semmem.telemetry.metering import MeteredModel, MeteredReranker

@@ -10,8 +10,8 @@ from semmem.backends.qdrant.collections import QdrantCollections
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer, Tls
 from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
-from semmem.config.qdrant_section import QdrantSection
 from semmem.config.settings import Settings
+from semmem.config.stores_section import QdrantSection
 from semmem.ports.collections import Described
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from semmem.config.embedding_section import EmbeddingSection
+from semmem.config.models_section import EmbeddingSection
 from semmem.ports.embedder import Embedder
 from semmem.wiring.embedding import local_embedder
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from semmem.config import rules
 from tests.support.configuration import LONG_SECRET, MODEL, only, problems
 
 REWRITE = MODEL.replace("memory_extraction", "memory_rewrite")
@@ -323,3 +324,8 @@ def test_values_that_do_not_go_together_are_refused(tmp_path: Path, text: str, n
 )
 def test_what_goes_together_is_accepted(tmp_path: Path, text: str) -> None:
     assert problems(tmp_path, text) == []
+
+
+def test_every_row_of_words_belongs_to_a_rule() -> None:
+    source = Path(rules.__file__).read_text()
+    assert re.findall(r'worded\(\s*"(\w+)"', source) == list(rules.WORDS)
