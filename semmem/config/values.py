@@ -3,16 +3,20 @@ texts are in values.toml."""
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import os
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 UNIX_SOCKET_BYTES_MAX = 107
 """``sun_path`` of unix(7) holds 108 bytes with its closing NUL."""
@@ -25,7 +29,13 @@ NEWS = "the connection to other replicas is made with it"
 ERASING = "erasures under way keep to it"
 """Why keys in several files need a restart."""
 
+_SECONDS = {"_ms": (1, 1000), "_hours": (3_600.0, 1), "_days": (86_400.0, 1)}
+"""What makes seconds of a key's unit: it is multiplied by the one, and divided by the other."""
+_NONE: Any = object()
 _LOOKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+Rules = TypeVar("Rules", bound="DataclassInstance")
 
 
 class Section(BaseModel):
@@ -45,6 +55,21 @@ class Section(BaseModel):
         if isinstance(cls.restart, str):
             return cls.restart
         return next((reason for names, reason in cls.restart.items() if name in names.split()), "")
+
+    def fill(self, rules: type[Rules], *, prefix: str = "", **others: Any) -> Rules:
+        """Rules whose fields are keys here, behind ``prefix``: of the same name, or of the same time in another unit.
+
+        ``others``: fields that are no key here, or have another value. A field that is neither keeps its default.
+        """
+        names = [field.name for field in dataclasses.fields(rules) if field.name not in others]
+        found = {name: value for name in names if (value := self._value(prefix + name)) is not _NONE}
+        return rules(**found, **others)
+
+    def _value(self, name: str) -> Any:
+        if hasattr(self, name) or not name.endswith("_s"):
+            return getattr(self, name, _NONE)
+        units = ((name.removesuffix("_s") + unit, rate) for unit, rate in _SECONDS.items())
+        return next((getattr(self, key) * times / by for key, (times, by) in units if hasattr(self, key)), _NONE)
 
     @model_validator(mode="before")
     @classmethod

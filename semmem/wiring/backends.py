@@ -171,14 +171,9 @@ def journal(settings: Settings) -> SqlJournal:
     return SqlJournal(
         rules.url or settings.journal_file,
         password=rules.password.get_secret_value(),
-        server=ServerLimits(
-            connections_max=rules.postgres.connections_max,
-            connect_timeout_s=rules.postgres.connect_timeout_s,
-            statement_timeout_s=rules.postgres.statement_timeout_s,
-            retry_s=rules.postgres.retry_s,
-        ),
+        server=rules.postgres.fill(ServerLimits),
         synchronous="FULL" if rules.synchronous == "full" else "NORMAL",
-        limits=JournalLimits(versions_max=rules.versions_max),
+        limits=rules.fill(JournalLimits),
     )
 
 

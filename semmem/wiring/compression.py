@@ -38,9 +38,8 @@ class Compression:
         """None where long requests stay as they are."""
         if not settings.compression.enabled:
             return None
-        return Compressor(
-            self.known, self.begun, self.maker, _fence(backends), rules(settings), announce, self.is_erased
-        )
+        rules = settings.compression.fill(CompressionRules)
+        return Compressor(self.known, self.begun, self.maker, _fence(backends), rules, announce, self.is_erased)
 
 
 def compression(
@@ -60,18 +59,6 @@ def compression(
         clock=time.time,
     )
     return Compression(known, begun, maker, is_erased)
-
-
-def rules(settings: Settings) -> CompressionRules:
-    keys = settings.compression
-    return CompressionRules(
-        from_tokens=keys.from_tokens,
-        turns_kept=keys.turns_kept,
-        renew_turns=keys.renew_turns,
-        state_tokens_max=keys.state_tokens_max,
-        lookup_s=keys.lookup_ms / 1000,
-        source_chars_max=keys.source_chars_max,
-    )
 
 
 def making(settings: Settings, backends: Backends) -> Making:

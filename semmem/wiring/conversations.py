@@ -93,10 +93,4 @@ def placer(settings: Settings, patient: Backends) -> TalkPlacer | None:
 
 
 def limits(settings: Settings) -> ConversationLimits:
-    rules = settings.conversations
-    return ConversationLimits(
-        messages_max=rules.messages_max,
-        per_user_max=rules.per_user_max,
-        message_chars_max=rules.message_chars_max,
-        search_messages_max=rules.search_messages_max,
-    )
+    return settings.conversations.fill(ConversationLimits)

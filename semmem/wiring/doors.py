@@ -58,20 +58,12 @@ def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServe
 
 def door_limits(settings: Settings) -> DoorLimits:
     limits = settings.limits
-    return DoorLimits(
-        mutate_streams_max=limits.mutate_streams_max,
-        observe_streams_max=limits.observe_streams_max,
-        message_bytes_max=max(limits.request_body_bytes_max, limits.response_body_bytes_max) + GRPC_OVERHEAD_BYTES,
-    )
+    body_bytes_max = max(limits.request_body_bytes_max, limits.response_body_bytes_max)
+    return limits.fill(DoorLimits, message_bytes_max=body_bytes_max + GRPC_OVERHEAD_BYTES)
 
 
 def message_timeouts(settings: Settings) -> MessageTimeouts:
-    deadlines = settings.deadlines
-    return MessageTimeouts(
-        phase_s=deadlines.phase_ms / 1000,
-        message_timeout_s=deadlines.message_timeout_ms / 1000,
-        max_message_timeout_s=deadlines.max_message_timeout_ms / 1000,
-    )
+    return settings.deadlines.fill(MessageTimeouts)
 
 
 def grpc_address(settings: Settings) -> str:
@@ -105,26 +97,16 @@ def web_tokens(settings: Settings) -> VerifiedWebTokens | None:
     rules = settings.listeners.api.jwt
     if not rules.keys:
         return None
-    wanted = WebTokenRules(rules.issuer, rules.audience, rules.user_claim, rules.refresh_s)
-    return VerifiedWebTokens(keys_at(rules.keys), wanted)
+    return VerifiedWebTokens(keys_at(rules.keys), rules.fill(WebTokenRules))
 
 
 def door(settings: Settings) -> DoorRules:
     rules = settings.listeners.api
-    return DoorRules(
-        allowed_hosts=(rules.host, *rules.allowed_hosts),
-        allowed_origins=rules.allowed_origins,
-        body_bytes_max=rules.body_bytes_max,
-        body_values_max=rules.body_values_max,
-        body_timeout_s=rules.body_timeout_s,
-    )
+    return rules.fill(DoorRules, allowed_hosts=(rules.host, *rules.allowed_hosts))
 
 
 def metadata_limits(settings: Settings) -> MetadataLimits:
-    rules = settings.listeners.api
-    return MetadataLimits(
-        depth_max=rules.metadata_depth_max, keys_max=rules.metadata_keys_max, bytes_max=rules.metadata_bytes_max
-    )
+    return settings.listeners.api.fill(MetadataLimits, prefix="metadata_")
 
 
 def write_screen(settings: Settings, announce: Announce) -> WriteScreen:

@@ -36,15 +36,12 @@ def guards(settings: Settings, backends: Backends, announce: Announce) -> Guards
 
 
 def rate_limits(settings: Settings, announce: Announce) -> RateLimits:
-    rates = settings.listeners.api.rate_limit
-    rules = RateRules(rates.calls_per_s, rates.burst, rates.failures_per_minute, rates.callers_max)
-    return RateLimits(rules, announce=announce)
+    return RateLimits(settings.listeners.api.rate_limit.fill(RateRules), announce=announce)
 
 
 def idempotency(settings: Settings, backends: Backends) -> Idempotency:
-    rules = settings.listeners.api.idempotency
-    kept = IdempotencyRules(rules.keep_s, rules.lease_s, rules.calls_max, rules.answer_bytes_max)
-    return Idempotency(backends.journal, kept, clock=time.time)
+    rules = settings.listeners.api.idempotency.fill(IdempotencyRules)
+    return Idempotency(backends.journal, rules, clock=time.time)
 
 
 def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:

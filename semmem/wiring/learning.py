@@ -64,12 +64,11 @@ def learner(
 
 def batch_rules(settings: Settings) -> BatchRules:
     extraction = settings.memory.extraction
-    return BatchRules(
+    return extraction.fill(
+        BatchRules,
         size=settings.memory.extraction_batch_size,
-        context_turns=extraction.context_turns,
         idle_s=extraction.session_idle_s,
         answer_wait_s=0.0 if settings.capture.mode == "off" else extraction.answer_wait_s,
-        lease_s=extraction.lease_s,
     )
 
 

@@ -46,17 +46,7 @@ def qdrant_collections(settings: Settings, *, rows_per_user_max: int) -> QdrantC
 
 
 def _collection(rules: QdrantSection, about: Described) -> Collection:
-    return Collection(
-        about.name,
-        about.dimension,
-        about.signature,
-        index=rules.index,
-        quantisation=rules.quantisation,
-        rescore=rules.rescore,
-        oversampling=rules.oversampling,
-        shards=rules.shards,
-        copies=rules.copies,
-    )
+    return rules.fill(Collection, name=about.name, dimension=about.dimension, signature=about.signature)
 
 
 def _server(rules: QdrantSection) -> QdrantServer:
@@ -66,5 +56,4 @@ def _server(rules: QdrantSection) -> QdrantServer:
     api_key = rules.api_key.get_secret_value()
     if api_key and url.startswith("http://"):
         log.warning("memory.qdrant.api_key travels unencrypted: switch memory.qdrant.tls on")
-    tls = Tls(rules.tls.ca_file, rules.tls.cert_file, rules.tls.key_file)
-    return QdrantServer(url, api_key=api_key, tls=tls)
+    return QdrantServer(url, api_key=api_key, tls=rules.tls.fill(Tls))

@@ -64,37 +64,22 @@ def body_work(settings: Settings, threads: BodyWork) -> BodyWork:
 
 
 def exchange_limits(settings: Settings) -> ExchangeLimits:
-    limits = settings.limits
-    return ExchangeLimits(
-        request_body_bytes_max=limits.request_body_bytes_max,
-        answer_bytes_max=limits.answer_bytes_max,
-        response_body_bytes_max=limits.response_body_bytes_max,
-        decoded_bytes_max=limits.decoded_bytes_max,
-        phase_s=settings.deadlines.phase_ms / 1000,
-        reading=ParseLimits(messages_max=limits.request_messages_max, values_max=limits.request_values_max),
-    )
+    reading = settings.limits.fill(ParseLimits, prefix="request_")
+    return settings.limits.fill(ExchangeLimits, phase_s=settings.deadlines.phase_ms / 1000, reading=reading)
 
 
 def identity(settings: Settings) -> IdentityRules:
     rules = settings.identity
-    return IdentityRules(
-        metadata_namespace=rules.metadata_namespace,
-        metadata_claim=rules.metadata_claim,
-        trusted_headers=rules.trusted_headers,
+    return rules.fill(
+        IdentityRules,
         api_key_secret=rules.api_key.hmac_secret.get_secret_value().encode() if rules.api_key.enabled else None,
-        allow_untrusted_body=rules.allow_untrusted_body,
-        session_headers=rules.session_headers,
-        project_headers=rules.project_headers,
-        agent_headers=rules.agent_headers,
         name_chars_max=rules.user_chars_max,
-        group_claim=rules.group_claim,
         group_headers=rules.trusted_group_headers,
     )
 
 
 def permission_rules(settings: Settings) -> PermissionRules:
-    memory = settings.memory
-    return PermissionRules(enabled=memory.enabled, opt_in=memory.opt_in, auto_store=memory.auto_store)
+    return settings.memory.fill(PermissionRules)
 
 
 def verdict_rules(settings: Settings) -> VerdictRules:
@@ -153,11 +138,10 @@ def seen_messages(settings: Settings, backends: Backends) -> SeenMessages:
 def recovery_rules(settings: Settings, began: float) -> RecoveryRules:
     """Words are believed no longer than what was declined, or erased, after them is known."""
     rules = settings.capture
-    return RecoveryRules(
+    return rules.fill(
+        RecoveryRules,
         mode=rules.recover_history,
         away_until=began + rules.recover_beginnings_s,
-        history_turns_max=rules.history_turns_max,
-        new_turns_max=rules.new_turns_max,
         kept_s=min(settings.journal.retention_days, settings.erasure.marks_days) * DAY_S,
     )
 
@@ -209,7 +193,8 @@ def _looks_back(settings: Settings, signature: str) -> Callable[[str, Vector], b
 
 def recall_rules(settings: Settings) -> RecallRules:
     memory = settings.memory
-    return RecallRules(
+    return memory.injection.fill(
+        RecallRules,
         limit=memory.default_retrieval_limit,
         standing_max=memory.injection.standing_lines_max,
         profile_max=memory.injection.profile_lines_max,
@@ -221,9 +206,6 @@ def recall_rules(settings: Settings) -> RecallRules:
         query_chars_max=settings.limits.query_chars_max,
         embed_timeout_s=(settings.deadlines.phase_ms - settings.deadlines.store_ms) / 1000,
         store_timeout_s=settings.deadlines.store_ms / 1000,
-        role=memory.injection.role,
-        position=memory.injection.position,
-        user_role_models=memory.injection.user_role_models,
     )
 
 
@@ -265,10 +247,6 @@ def reranking(settings: Settings, backends: Backends, announce: Announce) -> Rer
 
 def ledger(settings: Settings, journal: LedgerRecords, spawn: Spawn, announce: Announce) -> Ledger:
     keys = settings.memory.injection
-    rules = LedgerRules(
-        sessions_max=keys.shown_sessions_max,
-        bytes_max=keys.shown_mb_max * 1024 * 1024,
-        kept_s=keys.shown_hours * 3600,
-        lookup_s=keys.shown_lookup_ms / 1000,
-    )
+    kept_s, bytes_max = keys.shown_hours * 3600, keys.shown_mb_max * 1024 * 1024
+    rules = keys.fill(LedgerRules, prefix="shown_", kept_s=kept_s, bytes_max=bytes_max)
     return Ledger(journal, rules, spawn=spawn, announce=announce)

@@ -23,7 +23,7 @@ class Recording:
         self.records = records
         self.writer = UsageWriter(
             records,
-            UsageRetention(rules.requests_days, rules.hours_days, rules.days_days),
+            rules.fill(UsageRetention),
             rows=rules.flush_rows,
             interval_s=rules.flush_s,
             queue_max=rules.queue_max,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType
 from typing import Any, cast
 
 from semmem.config.settings import Settings
@@ -37,7 +37,14 @@ class _Recorded:
         path = f"{at}.{name}".lstrip(".")
         if isinstance(value, Section):
             return _Recorded(value, path, note)
-        note((path, sys._getframe(1).f_code.co_qualname))
+        note((path, _reader(sys._getframe(1))))
         if isinstance(value, tuple) and value and isinstance(value[0], Section):
             return tuple(_Recorded(item, f"{path}.N", note) for item in value)
         return value
+
+
+def _reader(frame: FrameType) -> str:
+    """Who reads it, by itself or by having rules filled."""
+    while frame.f_globals["__name__"] == Section.__module__ and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_qualname
