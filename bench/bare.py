@@ -33,7 +33,7 @@ from semmem.config import load
 from semmem.config.settings import Settings
 from semmem.memory import Scope, Vector
 from semmem.ports.embedder import Embedder
-from semmem.wiring.embedding import local_embedder
+from semmem.wiring.models import local_embedder
 
 LINE_BYTES_MAX = 16 * 1024**2
 CALL_TIMEOUT_S = 30.0

@@ -14,7 +14,7 @@ from statistics import median
 
 from semmem.config.models_section import EmbeddingSection
 from semmem.ports.errors import EmbedderError
-from semmem.wiring.embedding import local_embedder
+from semmem.wiring.models import local_embedder
 
 QUESTION = "What is my budget for the Hawaii trip?"
 LONGER = "Please remember that my sister Emma lives in Oslo and that she likes green tea more than coffee in winter"

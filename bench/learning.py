@@ -30,7 +30,7 @@ from semmem.ports.recording import TurnClosed
 from semmem.wiring import backends as backend_parts
 from semmem.wiring import learning, request
 from semmem.wiring.backends import Backends
-from semmem.wiring.embedding import embedder as shipped_embedder
+from semmem.wiring.models import embedder as shipped_embedder
 
 ANSWER = "Gladly. Tell me first how long you want to stay and what you would like to see. " * 5
 TURNS_EACH = 10

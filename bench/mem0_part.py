@@ -41,7 +41,7 @@ from bench.recalling import (
 from demo.stack import HOME
 from semmem.config import Settings
 from semmem.memory import Vector
-from semmem.wiring.embedding import embedder as shipped_embedder
+from semmem.wiring.models import embedder as shipped_embedder
 
 MEM0_VENV = HOME / ".venv-mem0"
 

@@ -36,7 +36,7 @@ from bench.recalling import (
 from semmem.config import Settings
 from semmem.memory import Memory, Scope, Vector
 from semmem.retrieval.index.memory_index import MemoryIndex
-from semmem.wiring.embedding import local_embedder
+from semmem.wiring.models import local_embedder
 
 PATHS = ("hot", "cold", "read", "build")
 USERS_EACH = 8

@@ -88,7 +88,7 @@ async def embedding(config: Path) -> Before:
     """Embeds a question that nobody has asked before. Loads the model; raises what a configuration without one does."""
     # not at the top: the other no-ops shall hold nothing of semmem but its wire format
     from semmem.config import load
-    from semmem.wiring.embedding import local_embedder
+    from semmem.wiring.models import local_embedder
 
     embedder = local_embedder(load(config, os.environ).memory.embedding)
     await embedder.open()

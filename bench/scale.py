@@ -45,7 +45,7 @@ from semmem.backends.milvus.rows import ALL_FIELDS, FOUND_FIELDS, VECTOR_FIELD, 
 from semmem.config import Settings
 from semmem.memory import Memory, Scope, Vector
 from semmem.retrieval.search import OVERFETCH
-from semmem.wiring.embedding import local_embedder
+from semmem.wiring.models import local_embedder
 
 __all__ = ["measure", "table"]
 

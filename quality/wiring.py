@@ -50,9 +50,8 @@ from semmem.telemetry.metrics import Metrics
 from semmem.wiring import backends as backend_parts
 from semmem.wiring import request
 from semmem.wiring.backends import Backends
-from semmem.wiring.embedding import chosen
 from semmem.wiring.learning import learning
-from semmem.wiring.models import ModelClients
+from semmem.wiring.models import ModelClients, chosen
 
 NOW = 1_800_000_000.0
 """When everything is asked and learnt, so that two runs give the same figures."""

@@ -27,7 +27,7 @@ from semmem.ports.embedder import Embedder, learnt_for
 from semmem.retrieval.decide import fitting, scenes
 from semmem.retrieval.decide.fitting import Material
 from semmem.retrieval.decide.trained import SHIPPED, Floats
-from semmem.wiring.embedding import chosen
+from semmem.wiring.models import chosen
 
 SETS = ("clinc", "nq", "trivia", "bfcl")
 GENERAL = {"nq": ("nq",), "trivia": ("geography", "history")}

@@ -26,7 +26,7 @@ def _export_arguments(parser: Parser) -> None:
 
 def _export(given: argparse.Namespace) -> int:
     from semmem.ports.errors import EmbedderError
-    from semmem.wiring.embedding import export_model  # imports every embedder
+    from semmem.wiring.models import export_model  # imports every embedder
 
     settings = settings_of(given)
     model = given.model or settings.memory.embedding.model
@@ -41,7 +41,7 @@ def _export(given: argparse.Namespace) -> int:
 
 def _show(given: argparse.Namespace) -> int:
     from semmem.ports.errors import EmbedderError
-    from semmem.wiring.embedding import embedder  # imports every embedder
+    from semmem.wiring.models import embedder  # imports every embedder
 
     settings = settings_of(given)
     rules = settings.memory.embedding

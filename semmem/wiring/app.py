@@ -30,18 +30,16 @@ from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import conversations, doors, learning, maintenance, reindex, request, tracing
+from semmem.wiring import conversations, learning, maintenance, reindex, request, tracing
 from semmem.wiring import erasure as erasing
-from semmem.wiring.backends import Opened, open_backends
-from semmem.wiring.front import front
-from semmem.wiring.learning_side import drift_loop
-from semmem.wiring.maintenance import CANNOT_WRITE
-from semmem.wiring.metrics_page import metrics_page
-from semmem.wiring.news import Kept
-from semmem.wiring.parts import Parts, parts
+from semmem.wiring.backends import open_backends
+from semmem.wiring.front import front, serve
+from semmem.wiring.maintenance import CANNOT_WRITE, StoreWatch
+from semmem.wiring.parts import Parts, drift_loop
 from semmem.wiring.reload import Read, Reloading
+from semmem.wiring.replicas import Kept
 from semmem.wiring.serving import Serving, Workshop
-from semmem.wiring.store_watch import StoreWatch
+from semmem.wiring.status import metrics_page
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +94,15 @@ class App:
                 announce=self._announce,
                 make_store=self._make_store,
             )
-            parts = self._parts(opened)
+            parts = Parts(
+                self._settings,
+                opened,
+                self._announce,
+                movable=self._store,
+                shown=request.ledger(self._settings, opened.backends.journal, self._tasks.spawn, self._announce),
+                embedder_tried=self._embedder_tried,
+                tracer=self._tracing.tracer,
+            )
             if parts.replicas is not None:
                 await parts.replicas.join()
                 stack.push_async_callback(parts.replicas.leave)
@@ -129,17 +135,6 @@ class App:
 
     # --- start -------------------------------------------------------------------------------------------------------
 
-    def _parts(self, opened: Opened) -> Parts:
-        return parts(
-            self._settings,
-            opened,
-            self._announce,
-            movable=self._store,
-            shown=request.ledger(self._settings, opened.backends.journal, self._tasks.spawn, self._announce),
-            embedder_tried=self._embedder_tried,
-            tracer=self._tracing.tracer,
-        )
-
     async def _open_doors(self, parts: Parts, stack: AsyncExitStack) -> Addresses:
         settings, spawn, tracer = self._settings, self._tasks.spawn, self._tracing.tracer
         workshop = Workshop(
@@ -158,11 +153,11 @@ class App:
         stack.push_async_callback(self._front.server.stop, 0.0)
         self._reloading.begin(workshop.make, self._front.take_up)
         health = create_health(lambda: self._ready(parts), metrics_page(self._metrics, parts, self._up(parts)))
-        listeners, serve = settings.listeners, partial(doors.serve, spawn=spawn, stack=stack)
+        listeners, serving = settings.listeners, partial(serve, spawn=spawn, stack=stack)
         return Addresses(
             grpc=grpc,
-            api=await serve("api", self._front.api, listeners.api),
-            health=await serve("health", health, listeners.health),
+            api=await serving("api", self._front.api, listeners.api),
+            health=await serving("health", health, listeners.health),
         )
 
     def _begin(self, parts: Parts) -> None:

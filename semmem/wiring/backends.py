@@ -36,7 +36,7 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalUnavailable, StoreError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.models import Reranker, ServedModel
-from semmem.ports.store import DiskBound, Enumerable, Purgeable, Store, Sweepable
+from semmem.ports.store import Enumerable, Purgeable, Store, Sweepable
 from semmem.ports.text_work import Offload, TextWork
 from semmem.retrieval.changes import Changes
 from semmem.retrieval.feedback import Votes
@@ -44,9 +44,9 @@ from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
 from semmem.telemetry.metering import Listener, ObservedStore
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import embedding
+from semmem.wiring import models
 from semmem.wiring.models import ModelClients
-from semmem.wiring.news import News, news
+from semmem.wiring.replicas import News, news
 
 log = logging.getLogger(__name__)
 
@@ -132,11 +132,11 @@ async def open_backends(
     turns = journal(settings)
     await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
     stack.push_async_callback(turns.close)
-    vectors = await asyncio.to_thread(embedding.embedder, settings)
+    vectors = await asyncio.to_thread(models.embedder, settings)
     stack.push_async_callback(vectors.close)
     store_backend = make_store(settings, vectors, turns)
     clients, worker, indexing = ModelClients(metrics), WorkerProcess(), OffloadThreads()
-    models, ranker = clients.of(settings)
+    served, ranker = clients.of(settings)
     for part in (store_backend, clients, worker, indexing):
         stack.push_async_callback(part.close)
     mark = await asyncio.to_thread(fence, settings)
@@ -150,20 +150,15 @@ async def open_backends(
     hiding = hidden(gate)
     backends = Backends(
         store=hot_memories(settings, hiding.shown, spawn, indexing),
-        embedder=embedding.metered(settings, vectors, metrics),
+        embedder=models.metered(settings, vectors, metrics),
         journal=turns,
-        models=models,
+        models=served,
         reranker=ranker,
         fence=mark,
         worker=worker,
         is_erasing=hiding.marks.lately,
     )
     return Opened(backends, store_backend, hiding, gate, clients, others)
-
-
-def disk_of(store_backend: StoreBackend) -> DiskBound | None:
-    """The store, when it writes to a disk of this machine."""
-    return store_backend if isinstance(store_backend, DiskBound) else None
 
 
 def journal(settings: Settings) -> SqlJournal:

@@ -6,8 +6,6 @@ import time
 from functools import partial
 from pathlib import Path
 
-from fastapi import APIRouter
-
 from semmem import __version__
 from semmem.backends.sql import copies
 from semmem.backup.everybody import Everybody
@@ -15,7 +13,6 @@ from semmem.backup.exporting import Exports
 from semmem.backup.importing import Imports
 from semmem.backup.snapshot import About, Journal, Snapshots
 from semmem.config.settings import Settings
-from semmem.management.backup_api import backup_routes
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
 from semmem.ports.store import Store
@@ -27,17 +24,6 @@ from semmem.wiring.maintenance import quota
 
 SPOOL = "backup.tmp"
 """Below data_dir: copies while a backup is being taken."""
-
-
-def routes(settings: Settings, opened: Opened, announce: Announce, snapshots: Snapshots) -> APIRouter:
-    """What an administrator asks for copies by."""
-    return backup_routes(
-        snapshots,
-        exports(settings, opened),
-        imports(settings, opened, announce),
-        opened.backends.journal,
-        time.time,
-    )
 
 
 def snapshots(settings: Settings, opened: Opened) -> Snapshots:

@@ -13,7 +13,7 @@ import numpy as np
 from semmem.config.settings import Settings
 from semmem.ports.embedder import Embedder
 from semmem.retrieval.decide.trained import Floats, Trained
-from semmem.wiring.embedding import embedder
+from semmem.wiring.models import embedder
 
 if TYPE_CHECKING:
     from semmem.retrieval.decide.fitting import Material

@@ -14,7 +14,6 @@ from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Making
 from semmem.config.settings import Settings
 from semmem.extraction.work import InThread
-from semmem.management.states_api import States
 from semmem.ports.events import Announce
 from semmem.retrieval.fence import Fence
 from semmem.wiring.backends import Backends
@@ -39,7 +38,7 @@ class Compression:
         if not settings.compression.enabled:
             return None
         rules = settings.compression.fill(CompressionRules)
-        return Compressor(self.known, self.begun, self.maker, _fence(backends), rules, announce, self.is_erased)
+        return Compressor(self.known, self.begun, self.maker, fence_of(backends), rules, announce, self.is_erased)
 
 
 def compression(
@@ -79,10 +78,5 @@ def making(settings: Settings, backends: Backends) -> Making:
     )
 
 
-def states(backends: Backends) -> States:
-    """What the API shows of them."""
-    return States(backends.journal, _fence(backends), clock=time.time)
-
-
-def _fence(backends: Backends) -> Fence:
+def fence_of(backends: Backends) -> Fence:
     return backends.fence or Fence(secrets.token_bytes(KEY_BYTES))

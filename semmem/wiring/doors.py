@@ -1,59 +1,40 @@
-"""Settings -> the doors: Envoy's, the API's, health and metrics, and the listeners they are served by."""
+"""Settings -> what the doors let in: limits, callers and their tokens, what guards the API and its routes."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
+from hashlib import blake2b
+from secrets import token_bytes
 
-from semmem import __version__
-from semmem.backup.everybody import Everybody
-from semmem.config import effective
-from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
-from semmem.envoy.server import ExtProcServer
-from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
-from semmem.envoy.tls import TlsFiles, server_credentials
+from semmem.envoy.service import DoorLimits, MessageTimeouts
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
+from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
 from semmem.management.curation import Curation
 from semmem.management.door import DoorRules
-from semmem.management.engine_api import Engine, EngineStatus
 from semmem.management.fields import MetadataLimits
-from semmem.management.reload_api import ReloadState
-from semmem.management.server import HttpListener
+from semmem.management.guards import Guards
+from semmem.management.idempotency import Idempotency, IdempotencyRules
+from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at
 from semmem.management.write_screen import WriteScreen
 from semmem.ports.events import Announce
 from semmem.retrieval.context import FENCE_MARKERS
-from semmem.retrieval.index.hot_memories import Spawn
+from semmem.retrieval.fence import Fence
 from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
-from semmem.wiring.backends import Backends, Opened
+from semmem.wiring.backends import Backends
 from semmem.wiring.learning import dedup
 from semmem.wiring.maintenance import consolidator
 
 GRPC_OVERHEAD_BYTES = 1024 * 1024
 """Headers and metadata around a body in one gRPC message."""
-LISTENER_END_S = 5.0
-
-
-def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServer:
-    """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
-    return ExtProcServer(
-        processor,
-        address=grpc_address(settings),
-        message_bytes_max=door_limits(settings).message_bytes_max,
-        credentials=grpc_credentials(settings),
-    )
 
 
 def door_limits(settings: Settings) -> DoorLimits:
@@ -64,20 +45,6 @@ def door_limits(settings: Settings) -> DoorLimits:
 
 def message_timeouts(settings: Settings) -> MessageTimeouts:
     return settings.deadlines.fill(MessageTimeouts)
-
-
-def grpc_address(settings: Settings) -> str:
-    grpc = settings.listeners.grpc
-    return f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address
-
-
-def grpc_credentials(settings: Settings) -> Any:
-    """None for plain text. Raises OSError naming a file that cannot be read."""
-    tls = settings.listeners.grpc.tls
-    if not tls.cert_file:
-        return None
-    client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
-    return server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
 
 
 def access(
@@ -157,83 +124,42 @@ def curation(settings: Settings, backends: Backends, announce: Announce, *, hold
     )
 
 
-def http_listener(application: object, where: HttpListenerSection) -> HttpListener:
-    return HttpListener(
-        application, where.address, connections_max=where.connections_max, head_timeout_s=where.head_timeout_s
+PURPOSE = b"semmem: names of users in the audit log"
+KEY_BYTES, NAME_BYTES = 32, 16
+
+
+def guards(settings: Settings, backends: Backends, announce: Announce) -> Guards:
+    """What stands between the API's door and its routes."""
+    return Guards(
+        limits=rate_limits(settings, announce),
+        idempotency=idempotency(settings, backends),
+        audit=audit(settings, backends.fence or Fence(token_bytes(KEY_BYTES)), announce),
     )
 
 
-async def serve(
-    name: str, application: object, where: HttpListenerSection, *, spawn: Spawn, stack: AsyncExitStack
-) -> str:
-    """Listen until ``stack`` is closed; the address with its port. Raises OSError naming one that is in use."""
-    listener = http_listener(application, where)
-    bound = listener.bind()
-    task = spawn(name, listener.serve())
-
-    async def stop() -> None:
-        listener.stop()
-        await asyncio.wait({task}, timeout=LISTENER_END_S)
-        listener.close()
-
-    stack.push_async_callback(stop)
-    return bound
+def rate_limits(settings: Settings, announce: Announce) -> RateLimits:
+    return RateLimits(settings.listeners.api.rate_limit.fill(RateRules), announce=announce)
 
 
-PROBE = "Does the embedder answer?"
+def idempotency(settings: Settings, backends: Backends) -> Idempotency:
+    rules = settings.listeners.api.idempotency.fill(IdempotencyRules)
+    return Idempotency(backends.journal, rules, clock=time.time)
 
 
-def engine(
-    settings: Settings,
-    opened: Opened,
-    backends: Backends,
-    up: Mapping[str, Callable[[], bool]],
-    *,
-    waiting: Callable[[], int],
-    reindexing: Callable[[], str],
-    reloads: Callable[[], ReloadState],
-    began: float,
-) -> Engine:
-    """``up``: which components answered when they were last asked; ``waiting``: halves of turns not yet written;
-    ``reindexing``: the word for how far that is; ``reloads``: what became of those of the configuration; ``began``:
-    when the process did."""
-
-    def status() -> EngineStatus:
-        memory, embedding = settings.memory, settings.memory.embedding
-        store = backends.store
-        return {
-            "version": __version__,
-            "started_at": datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            "components": {name: is_up() for name, is_up in up.items()},
-            "store": {
-                "backend": memory.backend,
-                "hot_users": store.users,
-                "hot_memories": store.memories,
-                "reindex": reindexing(),
-            },
-            "embedding": {
-                "source": embedding.source,
-                "signature": backends.embedder.signature,
-                "dimension": embedding.dimension,
-            },
-            "journal": {"kind": "postgresql" if settings.journal.url else "sqlite", "waiting": waiting()},
-            "models": sorted(backends.models),
-            "rerank": backends.reranker is not None,
-            "deployment": {"replicas": settings.deployment.replicas},
-            "configuration": reloads(),
-        }
-
-    async def embed() -> None:
-        await backends.embedder.embed(PROBE)
-
-    async def journal() -> None:
-        await backends.journal.token("")
-        await backends.journal.check_room()
-
-    return Engine(
-        status,
-        {"store": opened.store_backend.health, "embedder": embed, "journal": journal},
-        lambda: {**effective(settings), "reload": reloads()},
-        Everybody(opened.store_backend, backends.journal).users,
-        backends.journal.users_after,
+def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:
+    """None where nothing is to be written. Its names of users are the same on replicas that share the fence's key."""
+    rules = settings.listeners.api.audit
+    if not rules.to:
+        return None
+    append: Callable[[str], None] = to_stdout
+    if (path := settings.audit_file) is not None:
+        append = AuditFile(path, bytes_max=rules.file_bytes_max, files_max=rules.files_max)
+    key = fence.derived(PURPOSE)
+    return Audit(
+        InOrder(append), lambda user: audit_name(key, user), clock=time.time, reading=rules.reading, announce=announce
     )
+
+
+def audit_name(key: bytes, user: str) -> str:
+    """What a user is called in the audit log."""
+    return blake2b(user.encode("utf-8", "surrogatepass"), key=key, digest_size=NAME_BYTES).hexdigest()

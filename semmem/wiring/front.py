@@ -1,9 +1,19 @@
-"""What serves at the moment, and the doors that it stands behind."""
+"""What serves at the moment, and the listeners that it stands behind."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
+from semmem.envoy.server import ExtProcServer
+from semmem.envoy.service import ExternalProcessor
+from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.management.door import App, Receive, Scope, Send
+from semmem.management.server import HttpListener
 from semmem.ports.events import Announce
 from semmem.ports.spans import Tracer
 from semmem.retrieval.index.hot_memories import Spawn
@@ -11,6 +21,8 @@ from semmem.telemetry.log_lines import tell_from
 from semmem.wiring import doors, learning
 from semmem.wiring.parts import Parts
 from semmem.wiring.serving import Serving, Workshop
+
+LISTENER_END_S = 5.0
 
 
 class CurrentApi:
@@ -35,7 +47,7 @@ class Front:
     ) -> None:
         self.serving = serving
         self.api = api
-        self.server = doors.envoy_door(serving.settings, serving.processor)
+        self.server = envoy_door(serving.settings, serving.processor)
         self._parts = parts
         self._announce = announce
         self._tracer = tracer
@@ -72,3 +84,50 @@ async def front(
 
 async def _nobody(_scope: object, _receive: object, _send: object) -> None:
     """The API before there is one: its listener is not bound yet."""
+
+
+def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServer:
+    """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
+    return ExtProcServer(
+        processor,
+        address=grpc_address(settings),
+        message_bytes_max=doors.door_limits(settings).message_bytes_max,
+        credentials=grpc_credentials(settings),
+    )
+
+
+def grpc_address(settings: Settings) -> str:
+    grpc = settings.listeners.grpc
+    return f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address
+
+
+def grpc_credentials(settings: Settings) -> Any:
+    """None for plain text. Raises OSError naming a file that cannot be read."""
+    tls = settings.listeners.grpc.tls
+    if not tls.cert_file:
+        return None
+    client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
+    return server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
+
+
+def http_listener(application: object, where: HttpListenerSection) -> HttpListener:
+    return HttpListener(
+        application, where.address, connections_max=where.connections_max, head_timeout_s=where.head_timeout_s
+    )
+
+
+async def serve(
+    name: str, application: object, where: HttpListenerSection, *, spawn: Spawn, stack: AsyncExitStack
+) -> str:
+    """Listen until ``stack`` is closed; the address with its port. Raises OSError naming one that is in use."""
+    listener = http_listener(application, where)
+    bound = listener.bind()
+    task = spawn(name, listener.serve())
+
+    async def stop() -> None:
+        listener.stop()
+        await asyncio.wait({task}, timeout=LISTENER_END_S)
+        listener.close()
+
+    stack.push_async_callback(stop)
+    return bound

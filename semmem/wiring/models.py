@@ -1,18 +1,184 @@
-"""Settings -> clients of language and reranking models, which a reload may change."""
+"""Settings -> what makes vectors, with the command that prepares it, and clients of language and reranking models."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
-from typing import Generic, Protocol, TypeVar
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar, Unpack
 
+from semmem.backends.embedding import exported
+from semmem.backends.embedding.bag_of_words import SIGNATURE_PREFIX, BagOfWords
+from semmem.backends.embedding.cached import CachedEmbedder
+from semmem.backends.embedding.local import Limits
+from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
+from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.backends.embedding.static import StaticEmbedder
+from semmem.backends.embedding.weights import is_missing, resolve_weights
+from semmem.backends.models.embeddings import HttpEmbedder
 from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
-from semmem.config.models_section import ExternalModel, RerankSection
+from semmem.config.models_section import MULTILINGUAL, EmbeddingSection, ExternalModel, RerankSection
 from semmem.config.settings import Settings
+from semmem.config.surroundings import TORCH_LIBRARY, WITHOUT_A_MODEL
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError
 from semmem.ports.models import Reranker, ServedModel
-from semmem.telemetry.metering import MeteredModel, MeteredReranker
+from semmem.telemetry.metering import MeteredEmbedder, MeteredModel, MeteredReranker
 from semmem.telemetry.metrics import Metrics
+from semmem.text.terms import terms
+from semmem.text.words import words
+
+log = logging.getLogger(__name__)
+
+
+def embedder(settings: Settings) -> Embedder:
+    """What is configured to make vectors, behind its cache. Blocking: may read 90 MB. Raises EmbedderError."""
+    rules = settings.memory.embedding
+    return CachedEmbedder(chosen(rules), entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
+
+
+def chosen(rules: EmbeddingSection, **others: Unpack[Limits]) -> Embedder:
+    """Decided before anything is opened, by what is configured and there: another source makes other vectors, so none
+    stands in for another that is away. Blocking, as ``local_embedder``. Raises EmbedderError."""
+    match _first_there(rules) if rules.source == "auto" else rules.source:
+        case "remote":
+            return _remote(rules)
+        case "static":
+            return _static(rules, **others)
+        case "none":
+            return _words(rules, **others)
+        case _:
+            return local_embedder(rules, **others)
+
+
+def has_no_model(signature: str) -> bool:
+    """Whether vectors of this signature are made of words alone."""
+    return signature.startswith(SIGNATURE_PREFIX)
+
+
+def _first_there(rules: EmbeddingSection) -> str:
+    """What ``auto`` stands for. Raises EmbedderError."""
+    if rules.remote.url:
+        return "remote"
+    if _is_here(rules):
+        return "local"
+    return "static" if rules.static_dir else "none"
+
+
+def _is_here(rules: EmbeddingSection) -> bool:
+    """Whether the model is on this machine. One that is damaged, of a kind that nothing here computes, or asked for by
+    another key, counts as here: it is not passed over, since what was stored with it is of no use to another."""
+    if rules.backend == "onnx" or rules.precision != "fp32":
+        return True
+    try:
+        if rules.backend != "torch" and _exported(rules) is not None:
+            return True
+        return not is_missing(rules.model) and resolve_weights(rules.model).local
+    except EmbedderError:
+        return True
+
+
+def _remote(rules: EmbeddingSection) -> HttpEmbedder:
+    remote = rules.remote
+    log.info("embedding with %s on a server", remote.model)
+    return HttpEmbedder(
+        remote.url,
+        remote.model,
+        dimension=rules.dimension,
+        api_key=remote.api_key.get_secret_value() or None,
+        timeout_s=remote.timeout_ms / 1000,
+        batch_max=remote.batch_max,
+        calls_max=remote.calls_max,
+    )
+
+
+def _static(rules: EmbeddingSection, **others: Unpack[Limits]) -> StaticEmbedder:
+    log.info("embedding with the static model in %s", rules.static_dir)
+    static = StaticEmbedder(Path(rules.static_dir), dimension=rules.dimension, **_limits(rules, others))
+    static.identify()
+    return static
+
+
+def _words(rules: EmbeddingSection, **others: Unpack[Limits]) -> BagOfWords:
+    log.warning("no embedding model: %s (memory.embedding.source)", WITHOUT_A_MODEL)
+    return BagOfWords(lambda text: terms(words(text)), dimension=rules.dimension, **_limits(rules, others))
+
+
+def _limits(rules: EmbeddingSection, others: Limits) -> Limits:
+    """The configured ones, but for ``others``."""
+    configured: Limits = {
+        "workers": rules.workers,
+        "batch_max": rules.batch_max,
+        "background_batch_max": rules.background_batch_max,
+    }
+    return {**configured, **others}
+
+
+def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmbedder | SentenceTransformersEmbedder:
+    """The model in this process, by the library that is configured; both make the same vectors. Blocking: may read
+    90 MB, or write as much when a model is served for the first time. Raises EmbedderError. ``others``: limits other
+    than the configured ones.
+    """
+    limits = _limits(rules, others)
+    if rules.backend != "torch":
+        try:
+            there = _for_onnx(rules)
+        except EmbedderError as error:
+            if rules.backend == "onnx" or rules.precision != "fp32" or find_spec(TORCH_LIBRARY) is None:
+                raise
+            log.info("embedding with %s on PyTorch, which is slower: %s", rules.model, error)
+        else:
+            log.info("embedding with %s on ONNX Runtime, %s", rules.model, there.about.precision)
+            return OnnxEmbedder(there, dimension=rules.dimension, threads=rules.threads, **limits)
+    by_torch = SentenceTransformersEmbedder(rules.model, dimension=rules.dimension, threads=rules.threads, **limits)
+    by_torch.identify()
+    return by_torch
+
+
+def _for_onnx(rules: EmbeddingSection) -> exported.Exported:
+    """What was written for ONNX Runtime, or is now. Raises EmbedderError: the model is not here, or of another kind."""
+    if (there := _exported(rules)) is not None:
+        return there
+    if not resolve_weights(rules.model).local:
+        raise EmbedderError(f"{rules.model} is not on this machine; semmem model export fetches it from the hub")
+    log.info("writing %s for ONNX Runtime to %s, this once", rules.model, rules.onnx_folder)
+    return _export(rules.model, rules.onnx_folder, rules.computed_in)
+
+
+def _exported(rules: EmbeddingSection) -> exported.Exported | None:
+    return exported.find(rules.onnx_folder, rules.model, rules.computed_in)
+
+
+def _export(model: str, folder: Path, precision: str) -> exported.Exported:
+    """Raises EmbedderError."""
+    from semmem.backends.embedding.export import export  # not needed where it was written before
+
+    try:
+        return export(model, folder, precision=precision)
+    except OSError as error:
+        raise EmbedderError(
+            f"cannot write {folder} ({error}): name another one in memory.embedding.onnx_dir"
+        ) from error
+
+
+def export_model(settings: Settings, *, model: str, precision: str) -> tuple[str, Path]:
+    """Write a model to where this configuration looks for it: its signature, and its folder. Blocking, a second or two
+    and a download. Raises EmbedderError."""
+    computed_in = "int8" if model == MULTILINGUAL else precision
+    done = _export(model, settings.memory.embedding.onnx_folder, computed_in)
+    return done.about.signature, done.folder
+
+
+def metered(settings: Settings, vectors: Embedder, metrics: Metrics) -> MeteredEmbedder:
+    rules = settings.memory.embedding
+    is_remote = bool(rules.remote.url) and rules.source in ("auto", "remote")
+    return MeteredEmbedder(
+        vectors, metrics, model=rules.remote.model if is_remote else rules.model, is_remote=is_remote
+    )
+
 
 RETRIES = {"memory_rewrite": 0, "memory_extraction": 2, "compression": 1}
 """A request has no time for a second try, and another query at hand."""

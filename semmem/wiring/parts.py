@@ -1,156 +1,190 @@
-"""What a running semmem consists of and keeps as long as it lives, whatever its settings become."""
+"""What a running semmem consists of and keeps as long as it lives, whatever its settings become; and what a reload
+changes of learning and upkeep."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from semmem.background import AtOnceLearner, JournalWriter, Learner, RecordWatch, Warming
-from semmem.backup.snapshot import Snapshots
+from semmem.background import DriftLoop, RecordWatch, Warming
 from semmem.config.settings import Settings
-from semmem.lifecycle.erasure import Erasure
+from semmem.extraction.at_once import AtOnce
+from semmem.extraction.drift import DriftWatch
+from semmem.extraction.pipeline import Learning
+from semmem.extraction.unlearning import Erase
 from semmem.management.erasing_api import Purging
 from semmem.ports.events import Announce
-from semmem.ports.feedback import VoteRow
+from semmem.ports.learning import BatchRules
 from semmem.ports.spans import Tracer
-from semmem.ports.switches import SwitchRow
+from semmem.ports.store import DiskBound
 from semmem.reindex.movable_store import MovableStore
-from semmem.reindex.reindexing import Reindexing
 from semmem.request.switches import Switches
+from semmem.retrieval.context import without_tags
 from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
-from semmem.turns.unread import UnreadHistories
-from semmem.wiring import backup, guards, learning, maintenance, reindex, replicas, request
+from semmem.upkeep.maintenance import Maintenance
+from semmem.wiring import backup, learning, maintenance, reindex, request
 from semmem.wiring import erasure as erasing
-from semmem.wiring.backends import Backends, Opened, disk_of
-from semmem.wiring.compression import Compression, compression
+from semmem.wiring.backends import Backends, Opened
+from semmem.wiring.compression import compression
 from semmem.wiring.conversations import ConversationRecord
-from semmem.wiring.learning_side import LearningSide, learning_side
-from semmem.wiring.replicas import Replicas
-from semmem.wiring.store_watch import StoreWatch
+from semmem.wiring.maintenance import HousekeepingLoop, StoreWatch
+from semmem.wiring.models import has_no_model
+from semmem.wiring.replicas import Replicas, nobody_is_told
 from semmem.wiring.usage import Recording
 
 WARM_SHARE = 0.5
 """Of the time that a request gives the store, a read and a search of nothing take no more in a store that is warm."""
+DRIFT_INTERVAL_S = 5.0
+
+
+class Parts:
+    """What works beside the requests, or is shared by the doors. ``movable``: the store as what moves it sees it;
+    ``shown``: what sessions were. ``patient``: the backends as learning uses them; ``first``: what is learnt by until a
+    reload; ``began``: when the process did."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        opened: Opened,
+        announce: Announce,
+        *,
+        movable: MovableStore,
+        shown: Ledger,
+        embedder_tried: asyncio.Event,
+        tracer: Tracer,
+    ) -> None:
+        backends, memory, hidden = opened.backends, settings.memory, opened.hidden
+        journal = backends.journal
+        self.opened, self.embedder_tried, self.shown, self.began = opened, embedder_tried, shown, time.time()
+        self.store = StoreWatch(
+            backends.store,
+            opened.store_backend if isinstance(opened.store_backend, DiskBound) else None,
+            dimension=backends.embedder.dimension,
+            quick_s=WARM_SHARE * settings.deadlines.store_ms / 1000,
+        )
+        self.patient = learning.patient(settings, backends)
+        later = erasing.Later()
+        self.first = learning_side(settings, self.patient, opened, announce, later)
+        self.at_once = learning.at_once(settings, self.patient, announce, self.first.batches, self.can_learn, tracer)
+        self.learner = learning.learner(settings, backends, announce, self.first.batches, tracer)
+        self.writer = request.journal_writer(settings, backends, announce, self.at_once, tracer)
+        self.uses = AccessRecorder(journal)
+        self.sessions = Sessions(journal, idle_s=settings.identity.session_idle_s, shared=bool(settings.journal.url))
+        self.seen = SeenMessages(journal, messages_max=settings.capture.seen_messages_max)
+        self.compression = compression(settings, self.patient, announce, is_erased=hidden.marks.any_of)
+        here = erasing.Here(
+            self.writer,
+            backends.store,
+            hidden.shown,
+            shown,
+            self.sessions,
+            self.uses,
+            backends.votes,
+            forget_states=self.compression.maker.forget,
+        )
+        self.unread = here.unread
+        elsewhere = erasing.elsewhere(settings, backends, hidden, here)
+        waiting = learning.waiting_words(settings, self.patient)
+        self.erasure = later.erasure = erasing.erasure(
+            settings, backends, hidden, here, waiting, self.patient.embedder, announce, elsewhere
+        )
+        self.purging = Purging([journal, opened.store_backend])
+        self.snapshots = backup.snapshots(settings, opened)
+        self.housekeeping = HousekeepingLoop(
+            journal,
+            self.store,
+            announce,
+            retention_s=settings.journal.retention_days * maintenance.DAY_S,
+            marks_s=settings.erasure.marks_days * maintenance.DAY_S,
+        )
+        self.warming = Warming(backends.store, journal, users_max=memory.hot_cache.warm_users)
+        self.reindexing = reindex.reindexing(
+            settings, movable, backends.embedder, journal, moved=backends.store.forget_user
+        )
+        self.switches = Switches()
+        self.switch_watch = RecordWatch(
+            journal.switches_since,
+            self.switches,
+            what="for whom memory is switched off",
+            refresh_s=memory.switches.refresh_s,
+        )
+        self.vote_watch = RecordWatch(
+            journal.votes_since, backends.votes, what="what was said of memories", refresh_s=memory.feedback.refresh_s
+        )
+        self.usage = Recording(settings, journal)
+        self.conversations = ConversationRecord(settings, journal)
+        self.replicas: Replicas | None = None
+        if elsewhere is not None:  # else nobody can share the journal
+            lost_s = settings.journal.postgres.replica_lost_s
+            self.replicas = Replicas(
+                journal,
+                self.erasure,
+                elsewhere,
+                self.learner.nudge,
+                self.switch_watch.look,
+                opened.news,
+                lost_s=lost_s,
+                lost=nobody_is_told if opened.news is None else opened.news.changes.everything,
+            )
+
+    def can_learn(self) -> bool:
+        """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
+        return self.embedder_tried.is_set() and self.store.answers and self.store.has_room
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What works beside the requests, or is shared by the doors. ``patient``: the backends as learning uses them;
-    ``first``: what is learnt by until a reload; ``began``: when the process did."""
+class LearningSide:
+    """What learns from batches and from single turns, when, and what keeps memories in bounds. None of it has a state
+    of its own that matters: what is under way may end with the former one."""
 
-    opened: Opened
-    store: StoreWatch
-    embedder_tried: asyncio.Event
-    patient: Backends
-    first: LearningSide
-    writer: JournalWriter
-    learner: Learner
-    at_once: AtOnceLearner | None
-    uses: AccessRecorder
-    sessions: Sessions
-    seen: SeenMessages
-    unread: UnreadHistories
-    shown: Ledger
-    erasure: Erasure
-    purging: Purging
-    snapshots: Snapshots
-    housekeeping: maintenance.HousekeepingLoop
-    warming: Warming
-    replicas: Replicas | None
-    reindexing: Reindexing
-    switches: Switches
-    switch_watch: RecordWatch[SwitchRow]
-    usage: Recording
-    conversations: ConversationRecord
-    vote_watch: RecordWatch[VoteRow]
-    compression: Compression
-    began: float
-
-    def can_learn(self) -> bool:
-        return can_learn(self.embedder_tried, self.store)
+    batches: Learning
+    rules: BatchRules
+    reading: AtOnce
+    upkeep: Maintenance
+    drift: DriftWatch | None
 
 
-def can_learn(embedder_tried: asyncio.Event, store: StoreWatch) -> bool:
-    """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
-    return embedder_tried.is_set() and store.answers and store.has_room
-
-
-def parts(
-    settings: Settings,
-    opened: Opened,
-    announce: Announce,
-    *,
-    movable: MovableStore,
-    shown: Ledger,
-    embedder_tried: asyncio.Event,
-    tracer: Tracer,
-) -> Parts:
-    """``movable``: the store as what moves it sees it; ``shown``: what sessions were."""
-    backends = opened.backends
-    store = StoreWatch(
-        backends.store,
-        disk_of(opened.store_backend),
-        dimension=backends.embedder.dimension,
-        quick_s=WARM_SHARE * settings.deadlines.store_ms / 1000,
+def learning_side(
+    settings: Settings, patient: Backends, opened: Opened, announce: Announce, erase: Erase
+) -> LearningSide:
+    """``patient``: the backends as learning uses them. ``erase``: what erases one memory."""
+    batches = learning.learning(settings, patient, announce, erase=erase)
+    return LearningSide(
+        batches,
+        learning.batch_rules(settings),
+        learning.reading(settings, patient, batches),
+        maintenance.upkeep(settings, opened.backends, opened.store_backend, announce),
+        drift_watch(settings, patient),
     )
-    patient = learning.patient(settings, backends)
-    erasing_one = erasing.Later()
-    first = learning_side(settings, patient, opened, announce, erasing_one)
-    at_once = learning.at_once(
-        settings, patient, announce, first.batches, lambda: can_learn(embedder_tried, store), tracer
-    )
-    writer = request.journal_writer(settings, backends, announce, at_once, tracer)
-    uses, sessions = AccessRecorder(backends.journal), request.sessions(settings, backends)
-    waiting = learning.waiting_words(settings, patient)
-    compressing = compression(settings, patient, announce, is_erased=opened.hidden.marks.any_of)
-    here = erasing.Here(
-        writer,
-        backends.store,
-        opened.hidden.shown,
-        shown,
-        sessions,
-        uses,
-        backends.votes,
-        forget_states=compressing.maker.forget,
-    )
-    elsewhere = erasing.elsewhere(settings, backends, opened.hidden, here)
-    erasure = erasing.erasure(settings, backends, opened.hidden, here, waiting, patient.embedder, announce, elsewhere)
-    erasing_one.erasure = erasure
-    learner = learning.learner(settings, backends, announce, first.batches, tracer)
-    switches = Switches()
-    watch = guards.switch_watch(settings, backends, switches)
-    return Parts(
-        opened=opened,
-        store=store,
-        embedder_tried=embedder_tried,
-        patient=patient,
-        first=first,
-        writer=writer,
-        learner=learner,
-        at_once=at_once,
-        uses=uses,
-        sessions=sessions,
-        seen=request.seen_messages(settings, backends),
-        unread=here.unread,
-        shown=shown,
-        erasure=erasure,
-        purging=Purging([backends.journal, opened.store_backend]),
-        snapshots=backup.snapshots(settings, opened),
-        housekeeping=maintenance.housekeeping(settings, backends, store, announce),
-        warming=Warming(backends.store, backends.journal, users_max=settings.memory.hot_cache.warm_users),
-        replicas=replicas.replicas(settings, opened, erasure, elsewhere, learner.nudge, watch.look),
-        reindexing=reindex.reindexing(
-            settings, movable, backends.embedder, backends.journal, moved=backends.store.forget_user
-        ),
-        switches=switches,
-        switch_watch=watch,
-        usage=Recording(settings, backends.journal),
-        conversations=ConversationRecord(settings, backends.journal),
-        vote_watch=guards.vote_watch(settings, backends),
-        compression=compressing,
-        began=time.time(),
+
+
+def drift_loop(watch: Callable[[], DriftWatch | None], nudge: Callable[[], None]) -> DriftLoop:
+    """Calls ``nudge`` when a change of topic, seen by the watch of the moment, has made a batch due."""
+
+    async def look(now: float) -> int:
+        current = watch()
+        return 0 if current is None else await current.look(now)
+
+    return DriftLoop(look, nudge, interval_s=DRIFT_INTERVAL_S)
+
+
+def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
+    """None when changes of topic are not looked for: two messages on one topic hardly share words, so without a model
+    nothing can be seen of it."""
+    extraction = settings.memory.extraction
+    if not extraction.drift_threshold or has_no_model(backends.embedder.signature):
+        return None
+    return DriftWatch(
+        backends.journal,
+        backends.embedder,
+        threshold=extraction.drift_threshold,
+        turns_min=extraction.drift_turns_min,
+        look_back_s=extraction.session_idle_s,
+        strip_block=without_tags,
+        last_write=backends.journal.last_write,
     )

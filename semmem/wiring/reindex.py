@@ -27,9 +27,9 @@ from semmem.ports.errors import SemmemError, StoreError
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.moving import Mover
 from semmem.reindex.reindexing import Reindexing
-from semmem.wiring import backends, embedding, reindex
-from semmem.wiring.embedding import has_no_model
+from semmem.wiring import backends, models, reindex
 from semmem.wiring.maintenance import DAY_S
+from semmem.wiring.models import has_no_model
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> tuple[Reindexing
     journal = backends.journal(settings)
     await backends.open_journal(journal, wait_s=settings.journal.postgres.start_wait_s)
     stack.push_async_callback(journal.close)
-    embedder = await asyncio.to_thread(embedding.embedder, settings)
+    embedder = await asyncio.to_thread(models.embedder, settings)
     stack.push_async_callback(embedder.close)
     store = reindex.movable(settings, embedder, journal, may_move=True)
     stack.push_async_callback(store.close)

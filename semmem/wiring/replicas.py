@@ -1,4 +1,5 @@
-"""What keeps this process in touch with the others that share its journal."""
+"""What keeps this process in touch with others: whose memories changed, and through the journal that they share who is
+alive and what is erased."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import KW_ONLY, dataclass, field
 
 from semmem.backends.sql.database import DEAF, DUE, ERASED, MISSED, OBEYED, SWITCHED
@@ -17,8 +18,114 @@ from semmem.config.settings import Settings
 from semmem.lifecycle.change_news import ChangeNews
 from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.erasure import Erasure
-from semmem.ports.errors import JournalError
-from semmem.wiring.backends import Opened
+from semmem.ports.errors import JournalError, NewsError
+from semmem.ports.events import Announce
+from semmem.ports.news import ListeningBus, NewsBus
+from semmem.retrieval.fence import Fence
+from semmem.retrieval.index.hot_memories import HotMemories
+from semmem.retrieval.ledger.ledger import Ledger
+
+PURPOSE = b"semmem: names of users in news of changes"
+LAST_WORD_S = 1.0
+"""How long a process that ends tries to tell what it changed last."""
+
+
+class JournalNews:
+    """A NewsBus: the journal's server, which this process listens to in any case."""
+
+    def __init__(self, journal: SqlJournal) -> None:
+        self._journal = journal
+
+    async def say(self, word: str) -> None:
+        try:
+            await self._journal.tell_all(word)
+        except JournalError as error:
+            raise NewsError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What this process keeps of users' memories, as news want it (lifecycle.change_news.Copies)."""
+
+    memories: HotMemories
+    shown: Ledger
+
+    def holds(self, user: str) -> bool:
+        return self.memories.holds(user) or self.shown.has_any(user)
+
+    def changed_elsewhere(self, user: str) -> bool:
+        self.shown.talk_changed(user)
+        return self.memories.changed_elsewhere(user)
+
+    def all_changed_elsewhere(self) -> None:
+        self.memories.all_changed_elsewhere()
+        self.shown.everything_changed()
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """``listening``: the bus, where it has a connection of its own to be heard by; else the journal's news are."""
+
+    changes: ChangeNews
+    listening: ListeningBus | None = None
+
+    def begin(self, tasks: Tasks, kept: Kept, is_counted: Callable[[], bool]) -> None:
+        """``is_counted``: whether the other replicas know of this one."""
+        self.changes.of(kept)
+        kept.memories.trust(lambda: self.changes.is_complete and is_counted())
+        self.changes.everything()  # whoever was here before this process may have died with a word unsaid
+        tasks.keep("news of changes", self.changes.run)
+        if (bus := self.listening) is not None:
+            changes = self.changes
+            tasks.keep("news by Redis", lambda: changes.listen(lambda: bus.listen(changes.heard, changes.connected)))
+
+    async def last_word(self) -> None:
+        """What is not told yet, as far as that can be done soon."""
+        try:
+            async with asyncio.timeout(LAST_WORD_S):
+                await self.changes.tell()
+        except TimeoutError:
+            pass
+
+
+def news(
+    settings: Settings, journal: SqlJournal, fence: Fence, announce: Announce, stack: AsyncExitStack
+) -> News | None:
+    """None where there is nobody to tell. Redis is closed with ``stack``. Raises NewsError when its package is not
+    installed."""
+    listening = _redis(settings)
+    if listening is not None:
+        stack.push_async_callback(listening.close)
+    elif not settings.journal.url:
+        return None
+    bus: NewsBus = listening or JournalNews(journal)
+    rules = settings.memory.hot_cache
+    changes = ChangeNews(
+        bus,
+        fence.derived(PURPOSE),
+        interval_s=rules.tell_after_ms / 1000,
+        users_max=rules.tell_users_max,
+        announce=announce,
+    )
+    return News(changes, listening)
+
+
+def _redis(settings: Settings) -> ListeningBus | None:
+    rules = settings.memory.hot_cache.redis
+    if not rules.url:
+        return None
+    try:
+        from semmem.backends.redis import RedisNews  # an optional package
+    except ModuleNotFoundError:
+        raise NewsError("memory.hot_cache.redis needs a package: pip install 'semmem[redis]'") from None
+    return RedisNews(
+        rules.url,
+        password=rules.password.get_secret_value(),
+        ca_file=rules.ca_file,
+        channel=rules.channel,
+        timeout_s=rules.timeout_s,
+    )
+
 
 log = logging.getLogger(__name__)
 
@@ -26,52 +133,26 @@ SIGNS_OF_LIFE = 5
 """So many within the time after which a replica counts as lost."""
 
 
-def replicas(
-    settings: Settings,
-    opened: Opened,
-    erasure: Erasure,
-    elsewhere: Elsewhere | None,
-    due: Callable[[], None],
-    switched: Callable[[], None],
-) -> Replicas | None:
-    """None where nobody can share the journal."""
-    if elsewhere is None:
-        return None
-    by_journal = opened.news is not None and opened.news.listening is None
-    told = opened.news.changes if opened.news is not None else None
-    lost_s = settings.journal.postgres.replica_lost_s
-    return Replicas(
-        opened.backends.journal,
-        erasure,
-        elsewhere,
-        due,
-        switched,
-        told if by_journal else None,
-        lost_s=lost_s,
-        lost=told.everything if told is not None else _nobody_is_told,
-    )
-
-
-def _nobody_is_told() -> None:
+def nobody_is_told() -> None:
     """Where there are no news."""
 
 
 @dataclass(eq=False)
 class Replicas:
     """Signs of life, news, and erasures of others. ``due`` is called when a batch may be due, ``switched`` when memory
-    may be switched on or off for somebody. ``changes`` hears what the journal's server tells of changed memories.
-    ``lost_s``: after so long without a sign of life nobody waits for a replica, and ``lost`` is called: what it wrote
-    last it may not have told."""
+    may be switched on or off for somebody. ``news``: who is told of changed memories; what the journal's server tells
+    of them comes through here. ``lost_s``: after so long without a sign of life nobody waits for a replica, and
+    ``lost`` is called: what it wrote last it may not have told."""
 
     journal: SqlJournal
     erasure: Erasure
     elsewhere: Elsewhere
     due: Callable[[], None]
     switched: Callable[[], None]
-    changes: ChangeNews | None = None
+    news: News | None = None
     _: KW_ONLY
     lost_s: float
-    lost: Callable[[], None] = _nobody_is_told
+    lost: Callable[[], None] = nobody_is_told
     _counts_until: float = field(init=False, default=-math.inf)
     _look: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     _outage: Outage = field(
@@ -105,8 +186,8 @@ class Replicas:
             self._look.set()
         if word == OBEYED:
             self.elsewhere.obeyed()
-        if self.changes is not None:
-            self._tell(self.changes, word)
+        if self.news is not None and self.news.listening is None:
+            self._tell(self.news.changes, word)
 
     def _tell(self, changes: ChangeNews, word: str) -> None:
         if word == MISSED:

@@ -38,8 +38,6 @@ from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import Fusion, Strategy
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import RecoveryRules
-from semmem.turns.seen import SeenMessages
-from semmem.turns.sessions import Sessions
 from semmem.wiring.backends import Backends
 from semmem.wiring.conversations import past_talks
 from semmem.wiring.maintenance import DAY_S
@@ -125,14 +123,6 @@ async def read_again(turns: Callable[[], TurnRecorder]) -> None:
         await turns().unread.some()
         await asyncio.sleep(UNREAD_RETRY_S)
         await turns().read_again()
-
-
-def sessions(settings: Settings, backends: Backends) -> Sessions:
-    return Sessions(backends.journal, idle_s=settings.identity.session_idle_s, shared=bool(settings.journal.url))
-
-
-def seen_messages(settings: Settings, backends: Backends) -> SeenMessages:
-    return SeenMessages(backends.journal, messages_max=settings.capture.seen_messages_max)
 
 
 def recovery_rules(settings: Settings, began: float) -> RecoveryRules:

@@ -17,7 +17,7 @@ from semmem.backup.restoring import Progress, Restored
 from semmem.config.settings import Settings
 from semmem.memory import Forgetting
 from semmem.ports.erasure import Mark
-from semmem.wiring import embedding
+from semmem.wiring import models
 from semmem.wiring.backends import FENCE_KEY_FILE, milvus
 
 PENDING_MAX = 100_000
@@ -62,7 +62,7 @@ def _check_settings(settings: Settings) -> None:
 
 
 def _check_model(settings: Settings, manifest: folder.Manifest) -> None:
-    signature = embedding.embedder(settings).signature
+    signature = models.embedder(settings).signature
     if manifest["signature"] != signature:
         raise BackupError(
             f"the backup's vectors are of the model {manifest['signature']}, the configuration names {signature}:"
@@ -80,7 +80,7 @@ async def _put_together(
 ) -> None:
     journal = SqlJournal(staging / settings.journal.path)
     aside = settings.model_copy(update={"data_dir": str(staging)})
-    store = milvus(aside, embedding.embedder(settings).signature)
+    store = milvus(aside, models.embedder(settings).signature)
     await journal.open()
     try:
         await restoring.apply_erasures(journal, *erased, now=time.time(), restored=restored)

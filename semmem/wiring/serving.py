@@ -23,18 +23,19 @@ from semmem.lifecycle.holds import Holds
 from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.api import create_api
 from semmem.management.audit_api import audit_routes
+from semmem.management.backup_api import backup_routes
 from semmem.management.conversations_api import conversation_routes
 from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.everybodys_api import everybodys_routes
-from semmem.management.feedback_api import feedback_routes
+from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.guards import Guards
 from semmem.management.memories import Memories
 from semmem.management.reindex_api import reindex_routes
 from semmem.management.reload_api import reload_routes
-from semmem.management.states_api import state_routes
+from semmem.management.states_api import States, state_routes
 from semmem.management.studio_site import STUDIO_PATH, create_site, to_studio
-from semmem.management.switch_api import switch_routes
+from semmem.management.switch_api import SwitchDesk, switch_routes
 from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import usage_routes
 from semmem.management.web_tokens import VerifiedWebTokens
@@ -49,14 +50,13 @@ from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery
 from semmem.wiring import backup, doors, request
 from semmem.wiring.backends import Backends
-from semmem.wiring.compression import making, states
-from semmem.wiring.doors import engine
+from semmem.wiring.compression import fence_of, making
+from semmem.wiring.doors import guards, rate_limits
 from semmem.wiring.erasure import holds
-from semmem.wiring.guards import desk, feedback_desk, guards, rate_limits
-from semmem.wiring.learning_side import LearningSide, learning_side
 from semmem.wiring.maintenance import lifetime_s, quota
-from semmem.wiring.parts import Parts
+from semmem.wiring.parts import LearningSide, Parts, learning_side
 from semmem.wiring.reload import Reloading
+from semmem.wiring.status import engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +160,24 @@ class Workshop:
 
     def _api(self, settings: Settings, backends: Backends) -> FastAPI:
         parts, one_line, journal = self.parts, holds(settings, backends), backends.journal
-        tokens = Tokens(journal, clock=time.time)
-        switches, guards = desk(settings, backends, parts.switches, parts.switch_watch), self._guard(settings, backends)
-        made_states = states(backends)
+        tokens, memory = Tokens(journal, clock=time.time), settings.memory
+        guards = self._guard(settings, backends)
+        made_states = States(journal, fence_of(backends), clock=time.time)
+        switches = SwitchDesk(
+            journal,
+            parts.switches,
+            parts.switch_watch.refresh,
+            entries_max=memory.switches.entries_max,
+            clock=time.time,
+        )
+        votes = FeedbackDesk(
+            backends.store,
+            journal,
+            parts.vote_watch.refresh,
+            entries_max=memory.feedback.entries_max,
+            clock=time.time,
+            announce=self.announce,
+        )
         api = create_api(
             self._memories(settings, backends, one_line),
             doors.access(settings, tokens, self._tokens(settings.listeners.api.jwt, settings)),
@@ -178,14 +193,20 @@ class Workshop:
                 everybodys_routes(backends.store, journal),
                 switch_routes(switches),
                 audit_routes(guards.audit),
-                backup.routes(settings, parts.opened, self.announce, parts.snapshots),
+                backup_routes(
+                    parts.snapshots,
+                    backup.exports(settings, parts.opened),
+                    backup.imports(settings, parts.opened, self.announce),
+                    journal,
+                    time.time,
+                ),
                 reindex_routes(parts.reindexing),
                 reload_routes(self.reloads.reload),
                 activity_routes(self.activity),
                 usage_routes(parts.usage.shown(settings)),
                 conversation_routes(parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
                 state_routes(made_states),
-                feedback_routes(feedback_desk(settings, backends, parts.vote_watch, self.announce)),
+                feedback_routes(votes),
             ],
             purging=parts.purging,
             everybody=ErasureOfAll(parts.erasure, parts.opened.store_backend, journal, clock=time.time),

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from semmem.cli import main as semmem
 from semmem.config.settings import Settings
 from semmem.ports.embedder import Embedder
-from semmem.wiring import embedding
+from semmem.wiring import models
 from tests.support.fakes import HashEmbedder
 
 
 def use_embedder(make: Callable[[Settings], Embedder]) -> None:
     """In this process semmem's embedder is made by ``make``. The one place that knows where wiring makes it."""
-    embedding.embedder = make  # type: ignore[assignment]  # mypy wants a function's own name
+    models.embedder = make  # type: ignore[assignment]  # mypy wants a function's own name
 
 
 def bag_of_words(settings: Settings) -> Embedder:

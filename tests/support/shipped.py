@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from semmem.config.models_section import EmbeddingSection
 from semmem.ports.embedder import Embedder
-from semmem.wiring.embedding import local_embedder
+from semmem.wiring.models import local_embedder
 
 
 def shipped_embedder() -> Embedder:

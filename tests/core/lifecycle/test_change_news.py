@@ -24,7 +24,7 @@ from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.metering import ObservedStore
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring.news import Kept
+from semmem.wiring.replicas import Kept
 from tests.support.examples import examples
 from tests.support.wire import Line, Wire
 

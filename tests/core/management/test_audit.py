@@ -23,7 +23,7 @@ from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.management.token_api import Tokens, token_routes
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring.guards import audit_name
+from semmem.wiring.doors import audit_name
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
 from tests.support.counted import counting
 

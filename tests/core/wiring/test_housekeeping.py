@@ -9,8 +9,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.background import Tasks
 from semmem.ports.errors import JournalError, JournalFull
 from semmem.ports.events import Event, JournalCounted
-from semmem.wiring.maintenance import CANNOT_WRITE, NO_ANSWER, HousekeepingLoop
-from semmem.wiring.store_watch import StoreWatch
+from semmem.wiring.maintenance import CANNOT_WRITE, NO_ANSWER, HousekeepingLoop, StoreWatch
 
 HOUR_S = 3600.0
 

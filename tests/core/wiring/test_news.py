@@ -16,8 +16,8 @@ from semmem.lifecycle.change_news import ChangeNews
 from semmem.ports.errors import NewsError
 from semmem.ports.events import nobody_listens
 from semmem.retrieval.fence import Fence
-from semmem.wiring import news as wiring
-from semmem.wiring.news import JournalNews, News, news
+from semmem.wiring import replicas as wiring
+from semmem.wiring.replicas import JournalNews, News, news
 from tests.support.wire import Wire
 
 FENCE = Fence(b"the same on all replicas")

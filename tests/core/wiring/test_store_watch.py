@@ -12,7 +12,7 @@ from semmem.backends.in_process import InProcessStore
 from semmem.background import Tasks
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreDamaged, StoreError, StoreFull, StoreMismatch, StoreTimeout, StoreUnavailable
-from semmem.wiring.store_watch import StoreWatch
+from semmem.wiring.maintenance import StoreWatch
 
 DIMENSION = 3
 

@@ -14,10 +14,10 @@ from semmem.backends.in_process import InProcessStore
 from semmem.config.models_section import EmbeddingSection
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
-from semmem.wiring import embedding
+from semmem.wiring import models
 from semmem.wiring.backends import Backends, journal
-from semmem.wiring.embedding import chosen, has_no_model
-from semmem.wiring.learning_side import drift_watch
+from semmem.wiring.models import chosen, has_no_model
+from semmem.wiring.parts import drift_watch
 from semmem.wiring.reindex import may_begin
 from tests.support.configuration import loaded
 from tests.support.fakes import HashEmbedder, hot
@@ -50,7 +50,7 @@ def test_a_model_that_is_here_and_that_nothing_here_computes_is_not_replaced(
     (tmp_path / "modules.json").write_text("[]")
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     assert isinstance(serving(tmp_path, model=str(tmp_path)), SentenceTransformersEmbedder)
-    monkeypatch.setattr(embedding, "TORCH_LIBRARY", "no_such_library")
+    monkeypatch.setattr(models, "TORCH_LIBRARY", "no_such_library")
     with pytest.raises(EmbedderError, match=r"it is no BERT encoder, but mpnet\. pip install 'semmem\[torch\]'"):
         serving(tmp_path, model=str(tmp_path))
 
@@ -59,13 +59,13 @@ def test_a_model_that_is_here_and_that_nothing_here_computes_is_not_replaced(
 def test_a_model_that_was_asked_for_is_not_replaced(
     asked: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "TORCH_LIBRARY", "no_such_library")
+    monkeypatch.setattr(models, "TORCH_LIBRARY", "no_such_library")
     with pytest.raises(EmbedderError, match="not on this machine; semmem model export fetches it"):
         serving(tmp_path, model="nobody/made-this", **asked)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "TORCH_LIBRARY", "no_such_library")
+    monkeypatch.setattr(models, "TORCH_LIBRARY", "no_such_library")
     (tmp_path / "file").write_text("")
     with pytest.raises(EmbedderError, match=r"cannot write .*/file/models .*memory\.embedding\.onnx_dir"):
         serving(tmp_path / "file" / "models")

@@ -29,7 +29,7 @@ from semmem.backends.models.embeddings import HttpEmbedder
 from semmem.config.models_section import EmbeddingSection
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
-from semmem.wiring.embedding import chosen, local_embedder
+from semmem.wiring.models import chosen, local_embedder
 from tests.support.harness import SHIPPED_EMBEDDER, semmem_process
 
 ROOT = Path(__file__).parents[3]
