@@ -122,7 +122,7 @@ def _translated(name: str, value: Any) -> Any:
 
 
 def _nearest_variable(name: str) -> str:
-    known = {variable_name(path): path for path, _ in schema.leaves()}
+    known = (variable_name(leaf.path) for leaf in schema.leaves())
     flat = {variable.replace("__", "_"): variable for variable in known}
     near = difflib.get_close_matches(name.upper().replace("__", "_"), flat, n=1, cutoff=0.75)
     return f"did you mean {flat[near[0]]}?" if near else "unset it, or see docs/configuration.md for the keys"

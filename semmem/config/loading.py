@@ -1,9 +1,12 @@
-"""From a file and an environment to Settings, or to the list of everything that is wrong with them."""
+"""From a file and an environment to Settings, or to the list of everything that is wrong with them; and what a running
+semmem takes up of others."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from semmem.config import schema
 from semmem.config.environment import Overridden, override
-from semmem.config.names import adopt
+from semmem.config.names import adopt, without
 from semmem.config.problems import NOTHING, REDACTED, ConfigError, Finding, Loc, Problem, found, put, shown
 from semmem.config.rules import RULES
 from semmem.config.settings import Settings
@@ -21,15 +24,16 @@ from semmem.config.surroundings import surroundings
 from semmem.config.yaml_source import Document, Unreadable, read_file
 
 ENDING = "_env"
+DIGEST_CHARS = 16
 
 
 def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[Finding]]:
     """The tree (left as it was) with every ``<secret>_env`` of the schema read into ``<secret>``."""
     findings: list[Finding] = []
-    for path, _ in schema.leaves():
-        if path[-1].endswith(ENDING):
-            name = path[-1].removesuffix(ENDING)
-            tree = _mapped(tree, path[:-1], (), partial(_filled, name, environ, findings))
+    for leaf in schema.leaves():
+        if leaf.path[-1].endswith(ENDING):
+            name = leaf.path[-1].removesuffix(ENDING)
+            tree = _mapped(tree, leaf.path[:-1], (), partial(_filled, name, environ, findings))
     return tree, findings
 
 
@@ -74,18 +78,9 @@ def validate(tree: dict[str, Any]) -> Validated:
     except ValidationError as error:
         details = error.errors(include_url=False)
     for detail in details:
-        tree = _without(tree, detail["loc"])
+        tree = without(tree, detail["loc"])
     # Only elements of lists have required keys, so nothing can be missing now.
     return Validated(Settings.model_validate(tree), [_finding(detail) for detail in details])
-
-
-def _without(section: dict[str, Any], loc: Loc) -> dict[str, Any]:
-    """A copy without the value there, or without the outermost list around it."""
-    head, rest = loc[0], loc[1:]
-    inner = section.get(str(head))
-    if isinstance(inner, dict) and rest:
-        return {**section, str(head): _without(inner, rest)}
-    return {key: value for key, value in section.items() if key != head}
 
 
 def _finding(detail: ErrorDetails) -> Finding:
@@ -187,3 +182,20 @@ def _source(finding: Finding, document: Document, overridden: Overridden, writte
         if (variable := overridden.variables.get(finding.at[:length])) is not None:
             return variable
     return document.position(written.get(finding.at, finding.at))
+
+
+def restart_reasons() -> Mapping[str, str]:
+    """Every key, dotted: why a running semmem does not take up another value; an empty text: it does."""
+    return {".".join(leaf.path): leaf.section.restart_reason(leaf.path[-1]) for leaf in schema.leaves()}
+
+
+def changed_keys(before: Settings, after: Settings) -> list[str]:
+    """The keys that differ, dotted, in the order of the schema; a list of sections as one."""
+    paths = [leaf.path for leaf in schema.leaves() if "N" not in leaf.path]
+    return [".".join(path) for path in paths if reduce(getattr, path, before) != reduce(getattr, path, after)]
+
+
+def digest(settings: Settings) -> str:
+    """The same for two processes with the same configuration; of secrets it says only which are set."""
+    plain = json.dumps(effective(settings), sort_keys=True)
+    return hashlib.sha256(plain.encode()).hexdigest()[:DIGEST_CHARS]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from semmem.config.learning_section import ExtractionSection, WriteScreenSection
-from semmem.config.models_section import EmbeddingSection, RerankSection
+from semmem.config.models_section import EmbeddingSection, ExtractionSection, RerankSection, WriteScreenSection
 from semmem.config.stores_section import MilvusSection, QdrantSection
 from semmem.config.values import (
     NEWS,

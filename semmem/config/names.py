@@ -115,7 +115,7 @@ def adopt(tree: dict[str, Any]) -> Adopted:
     for name in keys():
         if (given := value_at(tree, name.loc)) is ABSENT:
             continue
-        tree = _without(tree, name.loc)
+        tree = without(tree, name.loc)
         if not name.becomes:
             findings.append(Finding(name.loc, given, name.reason, name.instead))
             continue
@@ -138,11 +138,13 @@ def value_at(tree: Any, loc: Loc) -> Any:
     return tree
 
 
-def _without(tree: dict[str, Any], loc: Loc) -> dict[str, Any]:
-    head, rest = str(loc[0]), loc[1:]
-    if rest:
-        return {**tree, head: _without(tree[head], rest)}
-    return {key: value for key, value in tree.items() if key != head}
+def without(section: dict[str, Any], loc: Loc) -> dict[str, Any]:
+    """A copy without the value there, or without the outermost list around it."""
+    head, rest = loc[0], loc[1:]
+    inner = section.get(str(head))
+    if isinstance(inner, dict) and rest:
+        return {**section, str(head): without(inner, rest)}
+    return {key: value for key, value in section.items() if key != head}
 
 
 def _with(tree: Any, loc: Loc, value: Any) -> Any:

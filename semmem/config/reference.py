@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from semmem.config import schema
+from semmem.config.loading import restart_reasons
 from semmem.config.names import NAMES, Name
-from semmem.config.reloading import restart_reasons
 from semmem.config.settings import Settings
 
 _INTRODUCTION = """# Names that you may know from elsewhere
@@ -50,9 +50,9 @@ def configuration_table() -> str:
     """Markdown: for each top-level key a heading and a table of path, type, default, unit, what a change
     takes (a reload or a restart), and meaning."""
     parts, reasons = list[str](), restart_reasons()
-    for top, rows in groupby(schema.leaves(), key=lambda leaf: leaf[0][0]):
+    for top, rows in groupby(schema.leaves(), key=lambda leaf: leaf.path[0]):
         parts += [f"## `{top}`", "", *_introduction(top), "| path | type | default | unit | change by | what it does |"]
-        parts += ["|---|---|---|---|---|---|", *(_row(path, field, reasons) for path, field in rows), ""]
+        parts += ["|---|---|---|---|---|---|", *(_row(leaf.path, leaf.field, reasons) for leaf in rows), ""]
     return "\n".join(parts)
 
 

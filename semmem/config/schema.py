@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
@@ -66,17 +66,22 @@ def is_text(annotation: Any) -> bool:
     return annotation in (str, SecretStr) or get_origin(annotation) is Literal
 
 
-def leaves(section: type[Section] = Settings, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
-    """Every key that holds a value, in order; ``N`` stands for a list index."""
+class Leaf(NamedTuple):
+    """A key that holds a value, as its section declares it; ``N`` in its path stands for a list index."""
+
+    path: tuple[str, ...]
+    field: FieldInfo
+    section: type[Section]
+
+
+def leaves(section: type[Section] = Settings, at: tuple[str, ...] = ()) -> Iterator[Leaf]:
+    """Every key, in order: what the reference, names of variables, and reasons for restarts are made of."""
     for name, field in section.model_fields.items():
-        item = item_type(field.annotation)
-        if is_section(field.annotation):
-            yield from leaves(field.annotation, (*at, name))  # type: ignore[arg-type]
-        elif is_section(item):
-            yield (*at, name), field
-            yield from leaves(item, (*at, name, "N"))
-        else:
-            yield (*at, name), field
+        item: Any = item_type(field.annotation)
+        if not is_section(field.annotation):
+            yield Leaf((*at, name), field, section)
+        if is_section(inner := item or field.annotation):
+            yield from leaves(inner, (*at, name, "N") if item else (*at, name))  # type: ignore[arg-type]
 
 
 def unit_of(name: str) -> str:
@@ -124,7 +129,7 @@ def nearest_key(loc: Loc) -> str:
 
 def _every_key() -> Iterator[tuple[str, ...]]:
     """Sections and leaves alike, each once."""
-    prefixes = (path[:length] for path, _ in leaves() for length in range(1, len(path) + 1))
+    prefixes = (leaf.path[:length] for leaf in leaves() for length in range(1, len(leaf.path) + 1))
     return (path for path in dict.fromkeys(prefixes) if path[-1] != "N")
 
 

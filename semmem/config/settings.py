@@ -12,8 +12,7 @@ from semmem.config.features_section import (
     TracingSection,
     UsageSection,
 )
-from semmem.config.identity_section import IdentitySection, SignalsSection
-from semmem.config.listeners_section import AUDIT_TO_STDOUT, ListenersSection
+from semmem.config.listeners_section import AUDIT_TO_STDOUT, IdentitySection, ListenersSection, SignalsSection
 from semmem.config.memory_section import MemorySection
 from semmem.config.models_section import ExternalModel
 from semmem.config.stores_section import JournalSection

@@ -24,15 +24,27 @@ from semmem.config.values import (
 )
 
 
-class MilvusTlsSection(Section):
-    """``memory.milvus.tls``: how the connection to a Milvus server is secured."""
+class StoreTlsSection(Section):
+    """How the connection to a store's server is secured."""
 
     restart = STORE
 
-    enabled: bool = key(False, "encrypt the connection to a Milvus server")
+    enabled: bool = False
     ca_file: Line = key("", "PEM file of the authorities to believe; empty: the system's")
     cert_file: Line = key("", "PEM file of semmem's own certificate, for mutual TLS")
     key_file: Line = key("", "PEM file of that certificate's key")
+
+
+class QdrantTlsSection(StoreTlsSection):
+    """``memory.qdrant.tls``: how the connection to a Qdrant server is secured."""
+
+    enabled: bool = key(False, "encrypt the connection to a Qdrant server")
+
+
+class MilvusTlsSection(StoreTlsSection):
+    """``memory.milvus.tls``: how the connection to a Milvus server is secured."""
+
+    enabled: bool = key(False, "encrypt the connection to a Milvus server")
     server_name: Line = key("", "name expected in the server's certificate; empty: the host")
 
 
@@ -58,17 +70,6 @@ class MilvusSection(Section):
     )
     call_timeout_s: Seconds = key(10.0, "limit of one call off the request path")
     purge_timeout_s: Seconds = key(60.0, "limit of rewriting the embedded store's files without what was removed")
-
-
-class QdrantTlsSection(Section):
-    """``memory.qdrant.tls``: how the connection to a Qdrant server is secured."""
-
-    restart = STORE
-
-    enabled: bool = key(False, "encrypt the connection to a Qdrant server")
-    ca_file: Line = key("", "PEM file of the authorities to believe; empty: the system's")
-    cert_file: Line = key("", "PEM file of semmem's own certificate, for mutual TLS")
-    key_file: Line = key("", "PEM file of that certificate's key")
 
 
 class QdrantSection(Section):

@@ -43,7 +43,8 @@ def surroundings(settings: Settings, environ: Mapping[str, str]) -> Conflicts:
     yield from _libraries(settings)
     yield from _model(settings, environ)
     yield from _keys(settings)
-    yield from _tools(settings)
+    if settings.listeners.api.mcp:
+        yield from _package("listeners.api.mcp", "mcp", "mcp", module="mcp")
     yield from _tracing(settings)
 
 
@@ -135,30 +136,28 @@ def _unappendable(file: Path, data_dir: Path) -> str:
 
 
 def _libraries(settings: Settings) -> Conflicts:
-    if settings.memory.backend == "qdrant" and find_spec("qdrant_client") is None:
-        remedy = "install it: pip install 'semmem[qdrant]'"
-        yield ("memory.backend", "needs the package qdrant-client, which is not here", remedy)
+    if settings.memory.backend == "qdrant":
+        yield from _package("memory.backend", "qdrant-client", "qdrant", module="qdrant_client")
     milvus = settings.memory.milvus
-    if settings.memory.backend == "milvus" and not milvus.address and milvus.index != FLAT and not _has_faiss():
+    if (
+        settings.memory.backend == "milvus"
+        and not milvus.address
+        and milvus.index != FLAT
+        and find_spec("faiss") is None
+    ):
         yield (
             "memory.milvus.index",
             "needs the package faiss-cpu in the embedded store, which is not here",
             "use FLAT, name a server in memory.milvus.address, or install it: pip install faiss-cpu",
         )
-    redis = settings.memory.hot_cache.redis
-    if redis.url and find_spec("redis") is None:
-        remedy = "install it: pip install 'semmem[redis]'"
-        yield ("memory.hot_cache.redis.url", "needs the package redis, which is not here", remedy)
+    if settings.memory.hot_cache.redis.url:
+        yield from _package("memory.hot_cache.redis.url", "redis", "redis", module="redis")
 
 
-def _has_faiss() -> bool:
-    return find_spec("faiss") is not None
-
-
-def _tools(settings: Settings) -> Conflicts:
-    if settings.listeners.api.mcp and find_spec("mcp") is None:
-        remedy = "install it: pip install 'semmem[mcp]'"
-        yield ("listeners.api.mcp", "needs the package mcp, which is not here", remedy)
+def _package(at: str, name: str, extra: str, *, module: str) -> Conflicts:
+    """What ``semmem[extra]`` brings."""
+    if find_spec(module) is None:
+        yield at, f"needs the package {name}, which is not here", f"install it: pip install 'semmem[{extra}]'"
 
 
 def _tracing(settings: Settings) -> Conflicts:

@@ -40,7 +40,7 @@ PAST = {"docs/history.md", "docs/decisions/0013-the-second-floor-plan.md"} | {
 PRESENT = sorted(PAGES.keys() - PAST)
 FOLDERS = ("semmem", "demo", "bench", "quality", "training", "tests", "docs", "deploy", "proto", "adapters", "examples")
 ROOMS = {path.stem for path in SEMMEM.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-SECTIONS = {path[0] for path, _ in schema.leaves()}
+SECTIONS = {path[0] for path, *_ in schema.leaves()}
 OTHERS = {"semmem.mutate", "semmem.observe", "semmem.strip_identity", "envoy.filters.http.jwt_authn", "msgspec.Meta"}
 """Names of Envoy's filters, and of other people's code."""
 OF_THE_READER = {"config.yaml", "semmem.yaml", "envoy.yaml", "kustomization.yaml", "pyproject.toml"}
@@ -105,7 +105,7 @@ def spans() -> frozenset[str]:
 @cache
 def keys() -> frozenset[str]:
     """Every configuration key and section, dotted."""
-    leaves = [path for path, _ in schema.leaves()]
+    leaves = [path for path, *_ in schema.leaves()]
     return frozenset(".".join(path[:length]) for path in leaves for length in range(1, len(path) + 1))
 
 
@@ -247,7 +247,7 @@ def test_every_command_of_semmem_that_is_shown_exists(name: str) -> None:
 
 def test_the_readmes_defaults_are_those_of_the_configuration() -> None:
     told = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+?) \|", PAGES["README.md"], re.MULTILINE))
-    defaults = {".".join(path): field.get_default() for path, field in schema.leaves() if not field.is_required()}
+    defaults = {".".join(path): field.get_default() for path, field, _ in schema.leaves() if not field.is_required()}
     plain = {key: cell.strip("`") for key, cell in told.items() if key in defaults and " " not in cell}
     assert len(plain) > 5
     for key, cell in plain.items():

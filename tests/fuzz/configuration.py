@@ -11,7 +11,7 @@ from semmem.config import ConfigError, effective, load, schema
 from semmem.config.environment import variable_name
 from tests.fuzz.choices import Choices
 
-_KEYS = tuple(sorted({str(part) for loc, _ in schema.leaves() for part in loc}))
+_KEYS = tuple(sorted({str(part) for loc, *_ in schema.leaves() for part in loc}))
 FRAGMENTS = (
     *(f"{key}:".encode() for key in _KEYS[:180]),
     b"\n",
@@ -67,7 +67,7 @@ def _variable(choices: Choices) -> str:
 
 @functools.cache
 def _variables() -> list[str]:
-    return [variable_name(loc) for loc, _ in schema.leaves()]
+    return [variable_name(loc) for loc, *_ in schema.leaves()]
 
 
 @functools.cache

@@ -63,7 +63,7 @@ def test_a_list_can_be_given_whole_and_then_by_element() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", [path for path, _ in schema.leaves() if "N" not in path], ids=".".join)
+@pytest.mark.parametrize("path", [path for path, *_ in schema.leaves() if "N" not in path], ids=".".join)
 def test_every_key_can_be_set_by_a_variable(path: tuple[str, ...]) -> None:
     value = at(effective(Settings()), path)
     text = value if isinstance(value, str) else json.dumps(value)

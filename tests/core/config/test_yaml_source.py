@@ -70,7 +70,7 @@ def test_nested_aliases_are_not_expanded(tmp_path: Path) -> None:
     assert len(problems(tmp_path, "\n".join(lines))) == 30
 
 
-KEYS = sorted({part for path, _ in schema.leaves() for part in path if part != "N"} | {"embedding_model", "zzz", "<<"})
+KEYS = sorted({part for path, *_ in schema.leaves() for part in path if part != "N"} | {"embedding_model", "zzz", "<<"})
 SCALARS = (
     st.none()
     | st.booleans()
