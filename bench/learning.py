@@ -24,6 +24,8 @@ from semmem.backends.worker_process import WorkerProcess
 from semmem.background import JournalWriter, OffloadThreads, Tasks
 from semmem.config import Settings
 from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
+from semmem.lifecycle.hiding_store import HidingStore
+from semmem.lifecycle.marks import Marks
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.events import Event
 from semmem.ports.recording import TurnClosed
@@ -197,7 +199,7 @@ async def _learning(uri: str, folder: Path) -> AsyncIterator[_Learning]:
         await journal.open()
         for closing in (journal.close, worker.close, indexing.close, tasks.cancel):
             stack.push_async_callback(closing)
-        hot = backend_parts.hot_memories(settings, backend_parts.hidden(store).shown, tasks.spawn, indexing)
+        hot = backend_parts.hot_memories(settings, HidingStore(store, Marks()), tasks.spawn, indexing)
         backends = learning.patient(settings, Backends(hot, model, journal, {}, worker=worker))
         yield _Learning(settings, backends, tasks, asyncio.Queue())
 

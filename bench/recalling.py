@@ -23,6 +23,8 @@ from semmem.backends.milvus.rows import row_of
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import OffloadThreads, Tasks
 from semmem.config import Settings
+from semmem.lifecycle.hiding_store import HidingStore
+from semmem.lifecycle.marks import Marks
 from semmem.memory import Conversation, Memory, MemoryType, Message, Role, Scope, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.embedder_wrapper import EmbedderWrapper
@@ -150,7 +152,7 @@ async def recalling(
         tasks, indexing = Tasks(), OffloadThreads()
         stack.push_async_callback(indexing.close)
         stack.push_async_callback(tasks.cancel)
-        shown = backend_parts.hidden(store).shown
+        shown = HidingStore(store, Marks())
         hot = backend_parts.hot_memories(settings, shown, tasks.spawn, indexing)
         never_loads = HotMemories(shown, spawn=tasks.spawn, loads_waiting_max=0)
         yield Ours(

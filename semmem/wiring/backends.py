@@ -86,27 +86,13 @@ class Backends:
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
-    """The store as it is, the same without what is being erased, and what that is."""
-
-    everything: Store
-    shown: HidingStore
-    marks: Marks
-
-
-def hidden(everything: Store) -> Hidden:
-    marks = Marks()
-    return Hidden(everything, HidingStore(everything, marks), marks)
-
-
-@dataclass(frozen=True, slots=True)
 class Opened:
     """The backends of a running semmem. ``store_backend`` is the store itself, ``hidden`` what erasures need of it,
     ``gate`` what backups do, ``clients`` whoever else asks models."""
 
     backends: Backends
     store_backend: StoreBackend
-    hidden: Hidden
+    hidden: HidingStore
     gate: WriteGate
     clients: ModelClients
     news: News | None = None
@@ -125,13 +111,7 @@ async def open_backends(
     pass already. Raises OSError, SemmemError and BackupError."""
     if is_unfinished(Path(settings.data_dir)):
         raise BackupError(f"a restore into {settings.data_dir} was not finished: run `semmem restore` again")
-    if not settings.journal.url:
-        only = OnlyProcess(settings.journal_file)
-        stack.callback(only.close)
-        await asyncio.to_thread(only.open)
-    turns = journal(settings)
-    await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
-    stack.push_async_callback(turns.close)
+    turns = await opened_journal(settings, stack)
     vectors = await asyncio.to_thread(models.embedder, settings)
     stack.push_async_callback(vectors.close)
     store_backend = make_store(settings, vectors, turns)
@@ -147,9 +127,9 @@ async def open_backends(
         watched, listeners = AttentiveStore(store_backend, others.changes), [others.changes.changed]
     # Below the hot memories: nothing runs between what listeners are told and what changes there.
     gate = WriteGate(ObservedStore(watched, metrics, settings.memory.backend, listeners))
-    hiding = hidden(gate)
+    hiding = HidingStore(gate, Marks())
     backends = Backends(
-        store=hot_memories(settings, hiding.shown, spawn, indexing),
+        store=hot_memories(settings, hiding, spawn, indexing),
         embedder=models.metered(settings, vectors, metrics),
         journal=turns,
         models=served,
@@ -170,6 +150,18 @@ def journal(settings: Settings) -> SqlJournal:
         synchronous="FULL" if rules.synchronous == "full" else "NORMAL",
         limits=rules.fill(JournalLimits),
     )
+
+
+async def opened_journal(settings: Settings, stack: AsyncExitStack) -> SqlJournal:
+    """The journal, open until ``stack`` is closed; a file is this process's alone. Raises JournalError."""
+    if not settings.journal.url:
+        only = OnlyProcess(settings.journal_file)
+        stack.callback(only.close)
+        await asyncio.to_thread(only.open)
+    turns = journal(settings)
+    await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
+    stack.push_async_callback(turns.close)
+    return turns
 
 
 async def open_journal(turns: SqlJournal, *, wait_s: float) -> None:

@@ -35,7 +35,7 @@ def snapshots(settings: Settings, opened: Opened) -> Snapshots:
         dimension=settings.memory.embedding.dimension,
         fence=Path(settings.data_dir) / FENCE_KEY_FILE,
     )
-    shown: Store = opened.hidden.shown
+    shown: Store = opened.hidden
     if isinstance(opened.store_backend, MovableStore):
         shown = WithVectors(shown, opened.store_backend)
     return Snapshots(
@@ -58,7 +58,7 @@ def _copy_journal(settings: Settings, target: Path) -> None:
 
 def exports(settings: Settings, opened: Opened) -> Exports:
     return Exports(
-        opened.hidden.shown,
+        opened.hidden,
         Everybody(opened.store_backend, opened.backends.journal),
         opened.backends.journal,
         signature=opened.backends.embedder.signature,

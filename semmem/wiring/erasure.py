@@ -26,7 +26,7 @@ from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.turns.sessions import Sessions
 from semmem.turns.unread import UnreadHistories
-from semmem.wiring.backends import Backends, Hidden
+from semmem.wiring.backends import Backends
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Later:
 def erasure(
     settings: Settings,
     backends: Backends,
-    hidden: Hidden,
+    hidden: HidingStore,
     here: Here,
     waiting: WaitingWords,
     embedder: Embedder,
@@ -126,7 +126,7 @@ def erasure(
     )
 
 
-def elsewhere(settings: Settings, backends: Backends, hidden: Hidden, here: Here) -> Elsewhere | None:
+def elsewhere(settings: Settings, backends: Backends, hidden: HidingStore, here: Here) -> Elsewhere | None:
     """None where nobody can share the journal."""
     rules = settings.erasure
     if not settings.journal.url:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 
 from semmem.background import AtOnceLearner, Learner, PatientEmbedder
-from semmem.config.models_section import ExternalModel
 from semmem.config.settings import Settings
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.contradiction import closed
@@ -34,7 +33,6 @@ from semmem.lifecycle.passages import PassageQuota
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor
-from semmem.ports.models import NamedModels
 from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
 from semmem.turns.recorder import OBSERVING
@@ -154,9 +152,8 @@ def learning(
     _tell_what_is_uncalibrated(settings, backends)
     memory = settings.memory
     by_rules = local_extractor(settings, backends, announce)
-    extractor, fallback = choose_extractor(
-        memory.extraction.engine, llm=_llm_extractor(settings, backends), rules=by_rules
-    )
+    by_model, model_judge, summariser = _by_model(settings, backends)
+    extractor, fallback = choose_extractor(memory.extraction.engine, llm=by_model, rules=by_rules)
     batches = Learning(
         backends.journal,
         backends.embedder,
@@ -173,9 +170,9 @@ def learning(
             own_markers=FENCE_MARKERS,
         ),
         reader=Reader(strip_block=without_tags, hear=hear),
-        model_judge=_model_judge(settings, backends),
+        model_judge=model_judge,
         unsettled=Unsettled(backends.store, backends.journal),
-        summariser=_summariser(settings, backends),
+        summariser=summariser,
         passages=Keeping(
             backends.store,
             backends.journal,
@@ -246,50 +243,30 @@ def _pair_judge(settings: Settings, backends: Backends) -> PairJudge:
     return PairJudge(backends.embedder, work, budget_s=settings.memory.extraction.turn_budget_s)
 
 
-def _extraction_model(settings: Settings) -> ExternalModel | None:
-    """The model that learns, unless the configured engine has no use for one."""
-    return None if settings.memory.extraction.engine == "rules" else settings.external_model("memory_extraction")
-
-
-def _upstream(settings: Settings, backends: Backends) -> NamedModels | None:
-    """Where the models of the clients' own requests are asked, when it is they that learn."""
-    return backends.models["memory_extraction"] if settings.memory.extraction.model == "upstream" else None
-
-
-def _llm_extractor(settings: Settings, backends: Backends) -> Extractor | None:
-    extraction, model = settings.memory.extraction, _extraction_model(settings)
-    if model is None:
-        return None
-    return LlmExtractor(
-        backends.models[model.model_role],
-        timeout_s=model.llm_timeout_seconds,
-        facts_max=extraction.facts_per_batch_max,
-        custom_instructions=extraction.custom_instructions,
-        categories=extraction.categories,
-        upstream=_upstream(settings, backends),
+def _by_model(
+    settings: Settings, backends: Backends
+) -> tuple[Extractor | None, ModelJudge | None, SessionSummariser | None]:
+    """What extracts, judges and sums up with a language model; none of it where no model learns."""
+    rules, model = settings.memory.extraction, settings.external_model("memory_extraction")
+    if model is None or rules.engine == "rules":
+        return None, None, None
+    client, timeout_s = backends.models[model.model_role], model.llm_timeout_seconds
+    upstream = client if rules.model == "upstream" else None  # where the models of the turns' own requests are asked
+    extractor = LlmExtractor(
+        client,
+        timeout_s=timeout_s,
+        facts_max=rules.facts_per_batch_max,
+        custom_instructions=rules.custom_instructions,
+        categories=rules.categories,
+        upstream=upstream,
     )
-
-
-def _model_judge(settings: Settings, backends: Backends) -> ModelJudge | None:
-    model = _extraction_model(settings)
-    if model is None or not settings.memory.extraction.contradiction_check:
-        return None
-    return ModelJudge(
-        backends.models[model.model_role],
-        timeout_s=model.llm_timeout_seconds,
-        upstream=_upstream(settings, backends),
-    )
-
-
-def _summariser(settings: Settings, backends: Backends) -> SessionSummariser | None:
-    model = _extraction_model(settings)
-    if model is None or not settings.memory.extraction.episodic_summary:
-        return None
-    return SessionSummariser(
-        backends.models[model.model_role],
-        timeout_s=model.llm_timeout_seconds,
+    judge = ModelJudge(client, timeout_s=timeout_s, upstream=upstream)
+    summariser = SessionSummariser(
+        client,
+        timeout_s=timeout_s,
         chars_max=min(SUMMARY_CHARS_MAX, settings.memory.write_screen.fact_chars_max),
-        custom_instructions=settings.memory.extraction.custom_instructions,
-        categories=settings.memory.extraction.categories,
-        upstream=_upstream(settings, backends),
+        custom_instructions=rules.custom_instructions,
+        categories=rules.categories,
+        upstream=upstream,
     )
+    return extractor, judge if rules.contradiction_check else None, summariser if rules.episodic_summary else None

@@ -80,7 +80,7 @@ class Parts:
         here = erasing.Here(
             self.writer,
             backends.store,
-            hidden.shown,
+            hidden,
             shown,
             self.sessions,
             self.uses,

@@ -15,7 +15,6 @@ from semmem.backends.milvus.collections import LiteCollections, MilvusCollection
 from semmem.backends.milvus.connection import tls_options
 from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.only_process import OnlyProcess
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.backup.everybody import Everybody
 from semmem.config.settings import Settings
@@ -141,13 +140,7 @@ async def run(
 
 
 async def _opened(settings: Settings, stack: AsyncExitStack) -> tuple[Reindexing, MovableStore]:
-    if not settings.journal.url:
-        only = OnlyProcess(settings.journal_file)
-        stack.callback(only.close)
-        await asyncio.to_thread(only.open)
-    journal = backends.journal(settings)
-    await backends.open_journal(journal, wait_s=settings.journal.postgres.start_wait_s)
-    stack.push_async_callback(journal.close)
+    journal = await backends.opened_journal(settings, stack)
     embedder = await asyncio.to_thread(models.embedder, settings)
     stack.push_async_callback(embedder.close)
     store = reindex.movable(settings, embedder, journal, may_move=True)

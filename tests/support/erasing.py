@@ -12,7 +12,9 @@ from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import InThread
 from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.erasure import Erasure
+from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.holds import Holds
+from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.sparing import Sparing
 from semmem.ports.embedder import Embedder
 from semmem.ports.events import Event
@@ -23,7 +25,6 @@ from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metering import ObservedStore
 from semmem.telemetry.metrics import Metrics
 from semmem.turns.sessions import Sessions
-from semmem.wiring.backends import hidden
 from semmem.wiring.erasure import Here
 from semmem.wiring.replicas import Replicas
 from tests.support.fakes import HashEmbedder
@@ -46,13 +47,13 @@ class Erasing:
     ) -> None:
         self.tasks = Tasks()
         self.shown = Ledger()
-        self.hidden = hidden(ObservedStore(store, Metrics(), "test"))
-        self.store = HotMemories(self.hidden.shown, spawn=self.tasks.spawn)
+        self.hidden = HidingStore(ObservedStore(store, Metrics(), "test"), Marks())
+        self.store = HotMemories(self.hidden, spawn=self.tasks.spawn)
         self.writer = JournalWriter(journal, commit_interval_s=0.01, retry_s=0.05)
         self.sessions = Sessions(journal)
         self.notes = AccessRecorder(journal)
         self.announced: list[Event] = []
-        here = Here(self.writer, self.store, self.hidden.shown, self.shown, self.sessions, self.notes)
+        here = Here(self.writer, self.store, self.hidden, self.shown, self.sessions, self.notes)
         elsewhere = Elsewhere(journal, self.hidden.marks, here, obey_s=obey_s, poll_s=0.02)
         sparing = Sparing(
             self.store,

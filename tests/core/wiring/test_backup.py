@@ -13,12 +13,14 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.backup import folder, frames, lines
 from semmem.config.settings import Settings
+from semmem.lifecycle.hiding_store import HidingStore
+from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory, Scope
 from semmem.ports.events import nobody_listens
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring import backup
-from semmem.wiring.backends import Backends, Opened, hidden, hot_memories
+from semmem.wiring.backends import Backends, Opened, hot_memories
 from semmem.wiring.models import ModelClients
 from tests.support.fakes import HashEmbedder
 from tests.support.memories import memory
@@ -39,8 +41,8 @@ async def opened(settings: Settings) -> AsyncIterator[Opened]:
     await store.open()
     await journal.open()
     gate = WriteGate(store)
-    hiding = hidden(gate)
-    hot = hot_memories(settings, hiding.shown, tasks.spawn, asyncio.to_thread)
+    hiding = HidingStore(gate, Marks())
+    hot = hot_memories(settings, hiding, tasks.spawn, asyncio.to_thread)
     yield Opened(Backends(hot, HashEmbedder(DIMENSION), journal, {}), store, hiding, gate, ModelClients(Metrics()))
     await tasks.cancel()
     await journal.close()
