@@ -30,7 +30,7 @@ from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.events import Event
 from semmem.ports.recording import TurnClosed
 from semmem.wiring import backends as backend_parts
-from semmem.wiring import learning, request
+from semmem.wiring import learning, request, stores
 from semmem.wiring.backends import Backends
 from semmem.wiring.models import embedder as shipped_embedder
 
@@ -191,7 +191,7 @@ async def _learning(uri: str, folder: Path) -> AsyncIterator[_Learning]:
         model = await asyncio.to_thread(shipped_embedder, settings)
         await model.open()
         stack.push_async_callback(model.close)
-        store = backend_parts.milvus(settings, model.signature)
+        store = stores.milvus(settings, model.signature)
         stack.push_async_callback(asyncio.to_thread, drop, uri, settings.memory.milvus.collection)
         await store.open()
         stack.push_async_callback(store.close)

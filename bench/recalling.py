@@ -33,7 +33,7 @@ from semmem.request.question import Question
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.recall import Recall
 from semmem.wiring import backends as backend_parts
-from semmem.wiring import request
+from semmem.wiring import request, stores
 from semmem.wiring.backends import Backends
 
 CALL_TIMEOUT_S = 60.0
@@ -144,7 +144,7 @@ async def recalling(
     """Makes the collection, fills it, opens semmem's store on it, and drops it at the end. Raises StoreError."""
     settings = settings_for(uri, collection, folder)
     async with AsyncExitStack() as stack:
-        store = backend_parts.milvus(settings, embedder.signature)
+        store = stores.milvus(settings, embedder.signature)
         stack.push_async_callback(asyncio.to_thread, drop, uri, collection)
         await store.open()
         stack.push_async_callback(store.close)

@@ -16,7 +16,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.config.settings import Settings
 from semmem.management.activity_api import Activity
@@ -24,13 +23,12 @@ from semmem.management.health import create_health
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
 from semmem.ports.events import Event
-from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import conversations, learning, maintenance, reindex, request, tracing
+from semmem.wiring import conversations, learning, maintenance, request, tracing
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import open_backends
 from semmem.wiring.front import front, serve
@@ -73,10 +71,6 @@ class App:
         self._serves = False
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def _make_store(self, settings: Settings, vectors: Embedder, turns: SqlJournal) -> MovableStore:
-        self._store = reindex.movable(settings, vectors, turns, may_move=reindex.may_begin(settings, vectors))
-        return self._store
-
     def _heard(self, event: Event) -> None:
         self._announce(event)
         self._activity.heard(event)
@@ -92,13 +86,11 @@ class App:
                 stack,
                 spawn=self._tasks.spawn,
                 announce=self._announce,
-                make_store=self._make_store,
             )
             parts = Parts(
                 self._settings,
                 opened,
                 self._announce,
-                movable=self._store,
                 shown=request.ledger(self._settings, opened.backends.journal, self._tasks.spawn, self._announce),
                 embedder_tried=self._embedder_tried,
                 tracer=self._tracing.tracer,

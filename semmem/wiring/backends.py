@@ -10,13 +10,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
 
 from semmem.backends import key_file
-from semmem.backends.milvus.collection import WINDOW_MAX
-from semmem.backends.milvus.embedded import EmbeddedMilvus
-from semmem.backends.milvus.lite import MilvusLiteProcess
-from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.sql.database import ServerLimits
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.only_process import OnlyProcess
@@ -26,46 +21,34 @@ from semmem.background import OffloadThreads
 from semmem.backup import BackupError
 from semmem.backup.restoring import is_unfinished
 from semmem.config.settings import Settings
-from semmem.config.stores_section import MilvusSection
 from semmem.lifecycle.attentive_store import AttentiveStore
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.write_gate import WriteGate
-from semmem.ports.collections import Collections
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import JournalUnavailable, StoreError
+from semmem.ports.errors import JournalUnavailable
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.models import Reranker, ServedModel
-from semmem.ports.store import Enumerable, Purgeable, Store, Sweepable
+from semmem.ports.store import Store
 from semmem.ports.text_work import Offload, TextWork
+from semmem.reindex.movable_store import MovableStore
 from semmem.retrieval.changes import Changes
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
 from semmem.telemetry.metering import Listener, ObservedStore
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import models
+from semmem.wiring import models, stores
 from semmem.wiring.models import ModelClients
 from semmem.wiring.replicas import News, news
+from semmem.wiring.stores import ROWS_PER_MEMORY
 
 log = logging.getLogger(__name__)
 
-ROWS_PER_MEMORY = 5
-"""Room for versions that are being replaced while a user's rows are read."""
-PASSAGES_SPARE = 1000
-"""Passages of a user that may come before room is made for them."""
 REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
 JOURNAL_RETRY_S = 1.0
 FENCE_KEY_FILE = "fence.key"
-
-
-class StoreBackend(Store, Sweepable, Purgeable, Enumerable, Protocol):
-    """What keeps memories."""
-
-
-MakeStore = Callable[[Settings, Embedder, SqlJournal], StoreBackend]
-"""The configured store, for this embedder's vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +74,7 @@ class Opened:
     ``gate`` what backups do, ``clients`` whoever else asks models."""
 
     backends: Backends
-    store_backend: StoreBackend
+    store_backend: MovableStore
     hidden: HidingStore
     gate: WriteGate
     clients: ModelClients
@@ -104,7 +87,6 @@ async def open_backends(
     stack: AsyncExitStack,
     *,
     spawn: Spawn,
-    make_store: MakeStore,
     announce: Announce = nobody_listens,
 ) -> Opened:
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
@@ -114,7 +96,7 @@ async def open_backends(
     turns = await opened_journal(settings, stack)
     vectors = await asyncio.to_thread(models.embedder, settings)
     stack.push_async_callback(vectors.close)
-    store_backend = make_store(settings, vectors, turns)
+    store_backend = stores.movable(settings, vectors, turns, may_move=stores.may_begin(settings, vectors))
     clients, worker, indexing = ModelClients(metrics), WorkerProcess(), OffloadThreads()
     served, ranker = clients.of(settings)
     for part in (store_backend, clients, worker, indexing):
@@ -178,70 +160,6 @@ async def open_journal(turns: SqlJournal, *, wait_s: float) -> None:
                 log.error("journal unavailable, the start waits for it: %s", error)
             told = True
         await asyncio.sleep(JOURNAL_RETRY_S)
-
-
-def qdrant(settings: Settings) -> Collections:
-    """Raises StoreError when its package is not installed."""
-    try:
-        from semmem.wiring.qdrant import qdrant_collections  # an optional package, which takes half a second to import
-    except ModuleNotFoundError:
-        raise StoreError("memory.backend qdrant needs a package: pip install 'semmem[qdrant]'") from None
-    return qdrant_collections(settings, rows_per_user_max=_rows_per_user_max(settings))
-
-
-def milvus(settings: Settings, signature: str) -> MilvusStore:
-    """A store at the address of a server, or the embedded one with its child process."""
-    rules, options = settings.memory.milvus, milvus_options(settings, signature)
-    if rules.address:
-        return MilvusStore(**milvus_client(settings), **options)
-    return EmbeddedMilvus(milvus_lite(settings), purge_timeout_s=rules.purge_timeout_s, **options)
-
-
-def milvus_lite(settings: Settings) -> MilvusLiteProcess:
-    """The child process, not started."""
-    return MilvusLiteProcess(Path(settings.data_dir) / settings.memory.milvus.data_dir)
-
-
-def milvus_client(settings: Settings) -> dict[str, Any]:
-    """Where the server is, and what it asks for."""
-    rules = settings.memory.milvus
-    return {
-        "uri": _uri(rules.address, rules),
-        "token": rules.token.get_secret_value(),
-        "database": rules.database,
-        "secure": rules.tls.enabled,
-        "ca_pem_path": rules.tls.ca_file,
-        "client_pem_path": rules.tls.cert_file,
-        "client_key_path": rules.tls.key_file,
-        "server_name": rules.tls.server_name,
-    }
-
-
-def milvus_options(settings: Settings, signature: str) -> dict[str, Any]:
-    """What is asked of a collection, and how long."""
-    rules = settings.memory.milvus
-    return {
-        "collection": rules.collection,
-        "dimension": rules.dimension,
-        "signature": signature,
-        "index": rules.index,
-        "num_partitions": rules.num_partitions,
-        "search_timeout_s": settings.deadlines.store_ms / 1000,
-        "read_timeout_s": rules.call_timeout_s,
-        "write_timeout_s": rules.call_timeout_s,
-        "rows_per_user_max": min(WINDOW_MAX - 1, _rows_per_user_max(settings)),
-    }
-
-
-def _rows_per_user_max(settings: Settings) -> int:
-    memories, passages = ROWS_PER_MEMORY * settings.memory.max_memories_per_user, settings.passages.per_user_max
-    return max(memories, passages + PASSAGES_SPARE)
-
-
-def _uri(address: str, rules: MilvusSection) -> str:
-    if "://" in address:
-        return address
-    return f"{'https' if rules.tls.enabled else 'http'}://{address}"
 
 
 def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offload) -> HotMemories:

@@ -15,8 +15,6 @@ from semmem.backup.snapshot import About, Journal, Snapshots
 from semmem.config.settings import Settings
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
-from semmem.ports.store import Store
-from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.with_vectors import WithVectors
 from semmem.wiring.backends import FENCE_KEY_FILE, Opened
 from semmem.wiring.erasure import holds
@@ -35,11 +33,8 @@ def snapshots(settings: Settings, opened: Opened) -> Snapshots:
         dimension=settings.memory.embedding.dimension,
         fence=Path(settings.data_dir) / FENCE_KEY_FILE,
     )
-    shown: Store = opened.hidden
-    if isinstance(opened.store_backend, MovableStore):
-        shown = WithVectors(shown, opened.store_backend)
     return Snapshots(
-        shown,
+        WithVectors(opened.hidden, opened.store_backend),
         Everybody(opened.store_backend, opened.backends.journal),
         opened.gate,
         Journal(partial(_copy_journal, settings), copies.census),

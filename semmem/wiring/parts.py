@@ -18,8 +18,6 @@ from semmem.management.erasing_api import Purging
 from semmem.ports.events import Announce
 from semmem.ports.learning import BatchRules
 from semmem.ports.spans import Tracer
-from semmem.ports.store import DiskBound
-from semmem.reindex.movable_store import MovableStore
 from semmem.request.switches import Switches
 from semmem.retrieval.context import without_tags
 from semmem.retrieval.ledger.ledger import Ledger
@@ -43,9 +41,8 @@ DRIFT_INTERVAL_S = 5.0
 
 
 class Parts:
-    """What works beside the requests, or is shared by the doors. ``movable``: the store as what moves it sees it;
-    ``shown``: what sessions were. ``patient``: the backends as learning uses them; ``first``: what is learnt by until a
-    reload; ``began``: when the process did."""
+    """What works beside the requests, or is shared by the doors. ``shown``: what sessions were. ``patient``: the
+    backends as learning uses them; ``first``: what is learnt by until a reload; ``began``: when the process did."""
 
     def __init__(
         self,
@@ -53,7 +50,6 @@ class Parts:
         opened: Opened,
         announce: Announce,
         *,
-        movable: MovableStore,
         shown: Ledger,
         embedder_tried: asyncio.Event,
         tracer: Tracer,
@@ -63,7 +59,7 @@ class Parts:
         self.opened, self.embedder_tried, self.shown, self.began = opened, embedder_tried, shown, time.time()
         self.store = StoreWatch(
             backends.store,
-            opened.store_backend if isinstance(opened.store_backend, DiskBound) else None,
+            opened.store_backend,
             dimension=backends.embedder.dimension,
             quick_s=WARM_SHARE * settings.deadlines.store_ms / 1000,
         )
@@ -104,7 +100,7 @@ class Parts:
         )
         self.warming = Warming(backends.store, journal, users_max=memory.hot_cache.warm_users)
         self.reindexing = reindex.reindexing(
-            settings, movable, backends.embedder, journal, moved=backends.store.forget_user
+            settings, opened.store_backend, backends.embedder, journal, moved=backends.store.forget_user
         )
         self.switches = Switches()
         self.switch_watch = RecordWatch(

@@ -1,5 +1,4 @@
-"""Settings -> the store that can be moved to another embedding model, and what moves it; also while no semmem runs, by
-the command in its own process."""
+"""Settings -> what moves memories to another embedding model; also while no semmem runs, by the command itself."""
 
 from __future__ import annotations
 
@@ -10,25 +9,18 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
-from semmem.backends.in_process import InProcessCollections
-from semmem.backends.milvus.collections import LiteCollections, MilvusCollections
-from semmem.backends.milvus.connection import tls_options
-from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.backup.everybody import Everybody
 from semmem.config.settings import Settings
 from semmem.lifecycle.holds import Holds
-from semmem.passages.shelves import ShelvedCollections
-from semmem.ports.collections import Collection, Collections, Described
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import SemmemError, StoreError
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.moving import Mover
 from semmem.reindex.reindexing import Reindexing
-from semmem.wiring import backends, models, reindex
+from semmem.wiring import backends, models, stores
 from semmem.wiring.maintenance import DAY_S
-from semmem.wiring.models import has_no_model
 
 log = logging.getLogger(__name__)
 
@@ -36,52 +28,6 @@ LEASE_S = 30.0
 """So long nobody else goes on with the work of a replica that died."""
 HOLD_LEASE_S, HOLD_WAIT_S = 30.0, 2.0
 """Of a user while a slice is written; whoever is at work on the user longer than that is come back to."""
-
-
-def movable(settings: Settings, embedder: Embedder, journal: SqlJournal, *, may_move: bool) -> MovableStore:
-    """The configured store, for this embedder's vectors. ``may_move``: another model's is opened, to be reindexed."""
-    return MovableStore(collections(settings), embedder, journal, may_move=may_move)
-
-
-def may_begin(settings: Settings, embedder: Embedder) -> bool:
-    """Whether semmem reindexes what another model has made without being told. Not where ``source: auto`` found no
-    model: it may be there again at the next start."""
-    found_none = settings.memory.embedding.source == "auto" and has_no_model(embedder.signature)
-    return settings.memory.reindex.start == "auto" and not found_none
-
-
-def collections(settings: Settings) -> ShelvedCollections:
-    """Where the configured store keeps memories. Raises StoreError when a package for it is not installed."""
-    return ShelvedCollections(_of_backend(settings))
-
-
-def _of_backend(settings: Settings) -> Collections:
-    if settings.memory.backend == "in_process":
-        return InProcessCollections()
-    if settings.memory.backend == "qdrant":
-        return backends.qdrant(settings)
-    return _milvus(settings)
-
-
-def _milvus(settings: Settings) -> Collections:
-    rules, options = settings.memory.milvus, backends.milvus_options(settings, "")
-    if not rules.address:
-        lite = backends.milvus_lite(settings)
-        return LiteCollections(rules.collection, lite, purge_timeout_s=rules.purge_timeout_s, options=options)
-    client = backends.milvus_client(settings)
-
-    def collection(about: Described) -> Collection:
-        described = {"collection": about.name, "signature": about.signature, "dimension": about.dimension}
-        return MilvusStore(**client, **{**options, **described})
-
-    return MilvusCollections(rules.collection, collection, client_options=_for_pymilvus(client))
-
-
-def _for_pymilvus(client: dict[str, Any]) -> dict[str, Any]:
-    """MilvusStore's own names for the same."""
-    tls = {name: value for name, value in client.items() if name not in ("uri", "token", "database")}
-    named = {"uri": client["uri"], "token": client["token"], "db_name": client["database"]}
-    return {**named, **tls_options(tls)}  # type: ignore[arg-type]  # what is left of client is TlsOptions
 
 
 def reindexing(
@@ -127,14 +73,14 @@ async def run(
     """All that can be done; how it ended. ``back``: only to a former collection that is still kept. Raises OSError and
     SemmemError."""
     async with AsyncExitStack() as stack:
-        reindexing, store = await _opened(settings, stack)
+        moving, store = await _opened(settings, stack)
         if back and (store.target is None or await _is_empty(store)):
             raise StoreError(f"no collection of {settings.memory.embedding.model} is kept to go back to")
         if drop:
-            return {"success": True, "dropped": await reindexing.drop_former()}
-        await reindexing.start(force=force, limit=limit)
-        await _to_the_end(reindexing, say)
-        told = await reindexing.status()
+            return {"success": True, "dropped": await moving.drop_former()}
+        await moving.start(force=force, limit=limit)
+        await _to_the_end(moving, say)
+        told = await moving.status()
         say(told)
         return told
 
@@ -143,11 +89,11 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> tuple[Reindexing
     journal = await backends.opened_journal(settings, stack)
     embedder = await asyncio.to_thread(models.embedder, settings)
     stack.push_async_callback(embedder.close)
-    store = reindex.movable(settings, embedder, journal, may_move=True)
+    store = stores.movable(settings, embedder, journal, may_move=True)
     stack.push_async_callback(store.close)
     await embedder.open()
     await store.open()
-    return reindex.reindexing(settings, store, embedder, journal), store
+    return reindexing(settings, store, embedder, journal), store
 
 
 async def _is_empty(store: MovableStore) -> bool:

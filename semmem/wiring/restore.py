@@ -18,7 +18,8 @@ from semmem.config.settings import Settings
 from semmem.memory import Forgetting
 from semmem.ports.erasure import Mark
 from semmem.wiring import models
-from semmem.wiring.backends import FENCE_KEY_FILE, milvus
+from semmem.wiring.backends import FENCE_KEY_FILE
+from semmem.wiring.stores import milvus
 
 PENDING_MAX = 100_000
 

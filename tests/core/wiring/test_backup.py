@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.backends.in_process import InProcessStore
+from semmem.backends.in_process import InProcessCollections
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.backup import folder, frames, lines
@@ -18,6 +18,7 @@ from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory, Scope
 from semmem.ports.events import nobody_listens
+from semmem.reindex.movable_store import MovableStore
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring import backup
 from semmem.wiring.backends import Backends, Opened, hot_memories
@@ -37,9 +38,10 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 async def opened(settings: Settings) -> AsyncIterator[Opened]:
-    store, journal, tasks = InProcessStore(), SqlJournal(settings.journal_file), Tasks()
-    await store.open()
+    journal, tasks = SqlJournal(settings.journal_file), Tasks()
     await journal.open()
+    store = MovableStore(InProcessCollections(), HashEmbedder(DIMENSION), journal, may_move=False)
+    await store.open()
     gate = WriteGate(store)
     hiding = HidingStore(gate, Marks())
     hot = hot_memories(settings, hiding, tasks.spawn, asyncio.to_thread)

@@ -15,7 +15,7 @@ from semmem.config import check
 from semmem.config.settings import Settings
 from semmem.ports.collections import Described
 from semmem.ports.store import DiskBound
-from semmem.wiring import reindex
+from semmem.wiring import stores
 from tests.support.configuration import only, write
 
 ABOUT = Described("agentic_memory", "model/384", 384)
@@ -28,7 +28,7 @@ def settings(tmp_path: Path, **qdrant: Any) -> Settings:
 def test_without_an_address_it_is_the_local_mode_on_this_disk_and_that_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    collections = reindex.collections(settings(tmp_path, index="HNSW", quantisation="int8"))
+    collections = stores.collections(settings(tmp_path, index="HNSW", quantisation="int8"))
     store = collections.collection(ABOUT).memories
     assert isinstance(store, LocalQdrantStore)
     assert isinstance(store._engine, LocalQdrant)
@@ -49,7 +49,7 @@ def test_without_an_address_it_is_the_local_mode_on_this_disk_and_that_is_said(
     ],
 )
 def test_with_an_address_it_is_a_server(tmp_path: Path, qdrant: dict[str, Any], url: str) -> None:
-    store = reindex.collections(settings(tmp_path, **qdrant)).collection(ABOUT).memories
+    store = stores.collections(settings(tmp_path, **qdrant)).collection(ABOUT).memories
     assert isinstance(store, QdrantStore)
     assert isinstance(store._engine, QdrantServer)
     assert store._engine._url == url
@@ -60,7 +60,7 @@ def test_with_an_address_it_is_a_server(tmp_path: Path, qdrant: dict[str, Any], 
 def test_a_key_over_plain_text_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, address: str, warned: bool
 ) -> None:
-    reindex.collections(settings(tmp_path, address=address, api_key="a-long-secret"))
+    stores.collections(settings(tmp_path, address=address, api_key="a-long-secret"))
     assert ("travels unencrypted" in caplog.text) is warned
     assert "a-long-secret" not in caplog.text
 
@@ -77,7 +77,7 @@ def test_what_is_configured_reaches_collection_and_deadlines(tmp_path: Path) -> 
         "call_timeout_s": 7,
     }
     configured = settings(tmp_path, **chosen)
-    collections = reindex.collections(configured)
+    collections = stores.collections(configured)
     assert collections.name == "other"
     store = collections.collection(Described("other_g2", "model/384", 384)).memories
     assert isinstance(store, QdrantStore)

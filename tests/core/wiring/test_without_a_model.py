@@ -18,7 +18,7 @@ from semmem.wiring import models
 from semmem.wiring.backends import Backends, journal
 from semmem.wiring.models import chosen, has_no_model
 from semmem.wiring.parts import drift_watch
-from semmem.wiring.reindex import may_begin
+from semmem.wiring.stores import may_begin
 from tests.support.configuration import loaded
 from tests.support.fakes import HashEmbedder, hot
 

@@ -17,7 +17,7 @@ from semmem.config.settings import Settings
 from semmem.memory import Scope, Vector
 from semmem.ports.errors import StoreMismatch, StoreUnavailable
 from semmem.reindex.movable_store import MovableStore
-from semmem.wiring import reindex
+from semmem.wiring import reindex, stores
 from tests.support.fakes import HashEmbedder
 from tests.support.memories import memory, put
 from tests.support.qdrant_server import QdrantStandIn, standing_in
@@ -45,7 +45,7 @@ class Process:
         self.reindexing = reindex.reindexing(self.settings, self.store, self.embedder, journal)
 
     def made(self, *, may_move: bool) -> MovableStore:
-        return reindex.movable(self.settings, self.embedder, self.journal, may_move=may_move)
+        return stores.movable(self.settings, self.embedder, self.journal, may_move=may_move)
 
     async def tell(self, user: str, *ids: str) -> None:
         for one in ids:
