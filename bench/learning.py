@@ -100,7 +100,7 @@ async def _measure(plan: Plan, folder: Path, say: Say) -> Json:
 async def _journal(plan: Plan, folder: Path) -> Json:
     """Turns, both halves of each, offered without a pause and without a reader."""
     settings = Settings.model_validate({"data_dir": str(folder)})
-    journal = backend_parts.journal(settings)
+    journal = stores.journal(settings)
     await journal.open()
     tasks = Tasks()
     writer = JournalWriter(
@@ -195,7 +195,7 @@ async def _learning(uri: str, folder: Path) -> AsyncIterator[_Learning]:
         stack.push_async_callback(asyncio.to_thread, drop, uri, settings.memory.milvus.collection)
         await store.open()
         stack.push_async_callback(store.close)
-        journal = backend_parts.journal(settings)
+        journal = stores.journal(settings)
         await journal.open()
         for closing in (journal.close, worker.close, indexing.close, tasks.cancel):
             stack.push_async_callback(closing)

@@ -109,7 +109,7 @@ def _erasures_arguments(parser: Parser) -> None:
 
 
 def _restore(given: argparse.Namespace) -> Told:
-    from semmem.wiring.restore import restore  # imports every backend
+    from semmem.wiring.backup import restore  # imports every backend
 
     if not given.erasures:
         say("without --erasures, what was erased after the backup was taken comes back with it (docs/backup.md)")

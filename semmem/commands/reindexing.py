@@ -55,7 +55,7 @@ def _reindex(given: argparse.Namespace) -> int:
 def _done(given: argparse.Namespace, show: Callable[[Told], None]) -> dict[str, Any]:
     """By the semmem that runs, or here when none does."""
     from semmem.ports.errors import SemmemError
-    from semmem.wiring.reindex import run  # imports every backend
+    from semmem.wiring.stores import run  # imports every backend
 
     settings = settings_of(given)
     asked: dict[str, Any] = {"force": given.force, "limit": given.limit, "drop": given.drop_old}

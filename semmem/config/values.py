@@ -29,7 +29,8 @@ NEWS = "the connection to other replicas is made with it"
 ERASING = "erasures under way keep to it"
 """Why keys in several files need a restart."""
 
-_SECONDS = {"_ms": (1, 1000), "_hours": (3_600.0, 1), "_days": (86_400.0, 1)}
+HOUR_S, DAY_S = 3_600.0, 86_400.0
+_SECONDS = {"_ms": (1, 1000), "_hours": (HOUR_S, 1), "_days": (DAY_S, 1)}
 """What makes seconds of a key's unit: it is multiplied by the one, and divided by the other."""
 _NONE: Any = object()
 _LOOKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from semmem.backends import key_file
-from semmem.backends.sql.database import ServerLimits
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.only_process import OnlyProcess
-from semmem.backends.sql.part import JournalLimits
 from semmem.backends.worker_process import WorkerProcess
 from semmem.background import OffloadThreads
 from semmem.backup import BackupError
@@ -26,7 +22,6 @@ from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import JournalUnavailable
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.models import Reranker, ServedModel
 from semmem.ports.store import Store
@@ -47,7 +42,6 @@ log = logging.getLogger(__name__)
 
 REPLICA_STALENESS_S = 5.0
 """How long what another replica wrote may stay unseen, unless the configuration says otherwise."""
-JOURNAL_RETRY_S = 1.0
 FENCE_KEY_FILE = "fence.key"
 
 
@@ -93,7 +87,7 @@ async def open_backends(
     pass already. Raises OSError, SemmemError and BackupError."""
     if is_unfinished(Path(settings.data_dir)):
         raise BackupError(f"a restore into {settings.data_dir} was not finished: run `semmem restore` again")
-    turns = await opened_journal(settings, stack)
+    turns = await stores.opened_journal(settings, stack)
     vectors = await asyncio.to_thread(models.embedder, settings)
     stack.push_async_callback(vectors.close)
     store_backend = stores.movable(settings, vectors, turns, may_move=stores.may_begin(settings, vectors))
@@ -121,45 +115,6 @@ async def open_backends(
         is_erasing=hiding.marks.lately,
     )
     return Opened(backends, store_backend, hiding, gate, clients, others)
-
-
-def journal(settings: Settings) -> SqlJournal:
-    rules = settings.journal
-    return SqlJournal(
-        rules.url or settings.journal_file,
-        password=rules.password.get_secret_value(),
-        server=rules.postgres.fill(ServerLimits),
-        synchronous="FULL" if rules.synchronous == "full" else "NORMAL",
-        limits=rules.fill(JournalLimits),
-    )
-
-
-async def opened_journal(settings: Settings, stack: AsyncExitStack) -> SqlJournal:
-    """The journal, open until ``stack`` is closed; a file is this process's alone. Raises JournalError."""
-    if not settings.journal.url:
-        only = OnlyProcess(settings.journal_file)
-        stack.callback(only.close)
-        await asyncio.to_thread(only.open)
-    turns = journal(settings)
-    await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
-    stack.push_async_callback(turns.close)
-    return turns
-
-
-async def open_journal(turns: SqlJournal, *, wait_s: float) -> None:
-    """Open it, again and again for ``wait_s``: a server may be started at the same moment. Raises JournalError, at
-    once where waiting does not help."""
-    deadline, told = time.monotonic() + wait_s, False
-    while True:
-        try:
-            return await turns.open()
-        except JournalUnavailable as error:
-            if time.monotonic() >= deadline:
-                raise
-            if not told:
-                log.error("journal unavailable, the start waits for it: %s", error)
-            told = True
-        await asyncio.sleep(JOURNAL_RETRY_S)
 
 
 def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offload) -> HotMemories:

@@ -13,11 +13,11 @@ from semmem.compression.compressor import CompressionRules, Compressor
 from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Making
 from semmem.config.settings import Settings
+from semmem.config.values import DAY_S
 from semmem.extraction.work import InThread
 from semmem.ports.events import Announce
 from semmem.retrieval.fence import Fence
 from semmem.wiring.backends import Backends
-from semmem.wiring.maintenance import DAY_S
 
 ROLE = "compression"
 BEGUN_TURNS_MAX = 10_000

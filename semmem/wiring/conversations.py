@@ -75,21 +75,22 @@ def past_talks(settings: Settings, backends: Backends) -> PastTalks | None:
     rules = settings.conversations
     if not (rules.enabled and rules.recall):
         return None
-    learnt = LooksBack.load(shipped_for(SHIPPED, backends.embedder.signature))
-    fits = learnt.signature == backends.embedder.signature
-    return PastTalks(
-        backends.journal,
-        timeout_s=rules.recall_ms / 1000,
-        model=learnt.signature if fits else "",
-        learnt=learnt if fits else None,
-    )
+    learnt = looks_back(backends.embedder.signature)
+    model = "" if learnt is None else learnt.signature
+    return PastTalks(backends.journal, timeout_s=rules.recall_ms / 1000, model=model, learnt=learnt)
 
 
 def placer(settings: Settings, patient: Backends) -> TalkPlacer | None:
     """None where nobody compares vectors of conversations. ``patient``: the backends as learning uses them."""
     rules = settings.conversations
-    fits = LooksBack.load(shipped_for(SHIPPED, patient.embedder.signature)).signature == patient.embedder.signature
-    return TalkPlacer(patient.journal, patient.embedder) if rules.enabled and rules.recall and fits else None
+    is_compared = rules.enabled and rules.recall and looks_back(patient.embedder.signature) is not None
+    return TalkPlacer(patient.journal, patient.embedder) if is_compared else None
+
+
+def looks_back(signature: str) -> LooksBack | None:
+    """What was learnt of questions for what was talked about before; None where it was for another model's vectors."""
+    learnt = LooksBack.load(shipped_for(SHIPPED, signature))
+    return learnt if learnt.signature == signature else None
 
 
 def limits(settings: Settings) -> ConversationLimits:

@@ -11,6 +11,7 @@ from functools import partial
 
 from semmem.background import AtOnceLearner, Learner, PatientEmbedder
 from semmem.config.settings import Settings
+from semmem.config.values import DAY_S
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.contradiction import closed
 from semmem.extraction.dedup import Dedup
@@ -38,7 +39,7 @@ from semmem.retrieval.context import FENCE_MARKERS, without_tags
 from semmem.turns.recorder import OBSERVING
 from semmem.wiring.backends import Backends
 from semmem.wiring.erasure import holds
-from semmem.wiring.maintenance import DAY_S, lifetime_s, quota
+from semmem.wiring.maintenance import lifetime_s, quota
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from semmem.background import Outage
 from semmem.config.settings import Settings
+from semmem.config.values import DAY_S, HOUR_S
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.value import Decay
 from semmem.memory import Scope
@@ -135,7 +136,6 @@ class StoreWatch:
             log.info("the disk has room again")
 
 
-HOUR_S, DAY_S = 3_600.0, 86_400.0
 UPKEEP_INTERVAL_S = 600.0
 NO_ANSWER, CANNOT_WRITE = "does not answer", "cannot write"
 """What may be wrong with the journal."""

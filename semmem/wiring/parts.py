@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from semmem.background import DriftLoop, RecordWatch, Warming
 from semmem.config.settings import Settings
+from semmem.config.values import DAY_S
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.drift import DriftWatch
 from semmem.extraction.pipeline import Learning
@@ -25,7 +26,7 @@ from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
 from semmem.upkeep.maintenance import Maintenance
-from semmem.wiring import backup, learning, maintenance, reindex, request
+from semmem.wiring import backup, learning, maintenance, request, stores
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Backends, Opened
 from semmem.wiring.compression import compression
@@ -95,11 +96,11 @@ class Parts:
             journal,
             self.store,
             announce,
-            retention_s=settings.journal.retention_days * maintenance.DAY_S,
-            marks_s=settings.erasure.marks_days * maintenance.DAY_S,
+            retention_s=settings.journal.retention_days * DAY_S,
+            marks_s=settings.erasure.marks_days * DAY_S,
         )
         self.warming = Warming(backends.store, journal, users_max=memory.hot_cache.warm_users)
-        self.reindexing = reindex.reindexing(
+        self.reindexing = stores.reindexing(
             settings, opened.store_backend, backends.embedder, journal, moved=backends.store.forget_user
         )
         self.switches = Switches()

@@ -20,8 +20,8 @@ from semmem.backup.restoring import Progress, is_unfinished
 from semmem.config.settings import Settings
 from semmem.ports.conversations import ConversationLimits
 from semmem.ports.errors import JournalError
-from semmem.wiring.backends import journal
 from semmem.wiring.conversations import limits
+from semmem.wiring.stores import journal
 
 UNFINISHED, KEPT = ".recovering", ".damaged"
 LOG, SHARED = "-wal", "-shm"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
 from semmem.config.settings import Settings
+from semmem.config.values import DAY_S
 from semmem.dialects.parsing import ParseLimits
 from semmem.memory import Turn, Vector
 from semmem.ports.embedder import shipped_for
@@ -29,8 +30,6 @@ from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.ledger.ledger import Ledger, LedgerRecords, LedgerRules
 from semmem.retrieval.passages import PassageSearch
-from semmem.retrieval.query.looks_back import SHIPPED as SHIPPED_LOOKS_BACK
-from semmem.retrieval.query.looks_back import LooksBack
 from semmem.retrieval.query.past_conversations import has_form
 from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
@@ -39,8 +38,7 @@ from semmem.retrieval.search import Fusion, Strategy
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import RecoveryRules
 from semmem.wiring.backends import Backends
-from semmem.wiring.conversations import past_talks
-from semmem.wiring.maintenance import DAY_S
+from semmem.wiring.conversations import looks_back, past_talks
 
 log = logging.getLogger(__name__)
 
@@ -175,8 +173,8 @@ def _looks_back(settings: Settings, signature: str) -> Callable[[str, Vector], b
     this model. Where conversations are recorded these answer it."""
     if settings.conversations.enabled and settings.conversations.recall:
         return lambda _question, _vector: False
-    learnt = LooksBack.load(shipped_for(SHIPPED_LOOKS_BACK, signature))
-    if learnt.signature != signature:
+    learnt = looks_back(signature)
+    if learnt is None:
         return lambda question, _vector: has_form(question)
     return lambda question, vector: learnt.asks(question, vector, in_form=has_form(question))
 

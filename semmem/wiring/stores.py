@@ -1,8 +1,14 @@
-"""Settings -> where memories are kept: the collections of the configured store, and the store that is one of them, or
-two while it is moved to another embedding model."""
+"""Settings -> where memories and turns are kept: the journal; the collections of the configured store, and the store
+that is one of them, or two while it is moved to another embedding model; and what moves it, in a running semmem or by
+the command itself."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +19,24 @@ from semmem.backends.milvus.connection import tls_options
 from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
+from semmem.backends.sql.database import ServerLimits
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.only_process import OnlyProcess
+from semmem.backends.sql.part import JournalLimits
+from semmem.background.patient_embedder import PatientEmbedder
+from semmem.backup.everybody import Everybody
 from semmem.config.settings import Settings
 from semmem.config.stores_section import MilvusSection
+from semmem.config.values import DAY_S
+from semmem.lifecycle.holds import Holds
 from semmem.passages.shelves import ShelvedCollections
 from semmem.ports.collections import Collection, Collections, Described
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import StoreError
+from semmem.ports.errors import JournalUnavailable, SemmemError, StoreError
 from semmem.reindex.movable_store import MovableStore
+from semmem.reindex.moving import Mover
+from semmem.reindex.reindexing import Reindexing
+from semmem.wiring import models
 from semmem.wiring.models import has_no_model
 
 ROWS_PER_MEMORY = 5
@@ -130,3 +146,142 @@ def _uri(address: str, rules: MilvusSection) -> str:
     if "://" in address:
         return address
     return f"{'https' if rules.tls.enabled else 'http'}://{address}"
+
+
+log = logging.getLogger(__name__)
+
+JOURNAL_RETRY_S = 1.0
+LEASE_S = 30.0
+"""So long nobody else goes on with the work of a replica that died."""
+HOLD_LEASE_S, HOLD_WAIT_S = 30.0, 2.0
+"""Of a user while a slice is written; whoever is at work on the user longer than that is come back to."""
+
+
+def reindexing(
+    settings: Settings,
+    store: MovableStore,
+    embedder: Embedder,
+    journal: SqlJournal,
+    *,
+    moved: Callable[[str], None] = lambda _user: None,
+) -> Reindexing:
+    """What moves ``store`` to vectors of ``embedder``. ``moved``: a user has them now."""
+    rules, shared = settings.memory.reindex, bool(settings.journal.url)
+    patient = PatientEmbedder(embedder, texts_max=settings.memory.extraction.embed_texts_max)
+    holds = Holds(journal, clock=time.time, wait_s=HOLD_WAIT_S, lease_s=HOLD_LEASE_S)
+    return Reindexing(
+        store,
+        Mover(store, patient, journal, holds),
+        journal,
+        Everybody(store, journal),
+        clock=time.time,
+        moved=moved,
+        tell=_tell,
+        lease_s=LEASE_S if shared else 0.0,  # one process alone has the journal's file
+        poll_s=rules.poll_s,
+        settle_s=2 * rules.poll_s if shared else 0.0,
+        keep_s=rules.keep_days * DAY_S or None,
+    )
+
+
+def _tell(line: str) -> None:
+    log.info("reindex: %s", line)
+
+
+SHOWN_EVERY_S = 0.5
+AT_REST = frozenset({"none", "kept", "paused"})
+
+Say = Callable[[Mapping[str, Any]], None]
+
+
+async def run(
+    settings: Settings, *, force: bool, limit: int | None, drop: bool, back: bool, say: Say
+) -> dict[str, Any]:
+    """All that can be done; how it ended. ``back``: only to a former collection that is still kept. Raises OSError and
+    SemmemError."""
+    async with AsyncExitStack() as stack:
+        moving, store = await _opened(settings, stack)
+        if back and (store.target is None or await _is_empty(store)):
+            raise StoreError(f"no collection of {settings.memory.embedding.model} is kept to go back to")
+        if drop:
+            return {"success": True, "dropped": await moving.drop_former()}
+        await moving.start(force=force, limit=limit)
+        await _to_the_end(moving, say)
+        told = await moving.status()
+        say(told)
+        return told
+
+
+async def _opened(settings: Settings, stack: AsyncExitStack) -> tuple[Reindexing, MovableStore]:
+    journal = await opened_journal(settings, stack)
+    embedder = await asyncio.to_thread(models.embedder, settings)
+    stack.push_async_callback(embedder.close)
+    store = movable(settings, embedder, journal, may_move=True)
+    stack.push_async_callback(store.close)
+    await embedder.open()
+    await store.open()
+    return reindexing(settings, store, embedder, journal), store
+
+
+async def _is_empty(store: MovableStore) -> bool:
+    assert store.target is not None
+    return not await store.target.store.users()
+
+
+async def _to_the_end(reindexing: Reindexing, say: Say) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        showing = tasks.create_task(_show(reindexing, say))
+        try:
+            while (await reindexing.status())["state"] not in AT_REST:
+                await reindexing.step()
+                await asyncio.sleep(0.1)
+        finally:
+            showing.cancel()
+
+
+async def _show(reindexing: Reindexing, say: Say) -> None:
+    while True:
+        await asyncio.sleep(SHOWN_EVERY_S)
+        try:
+            say(await reindexing.status())
+        except SemmemError:
+            continue
+
+
+def journal(settings: Settings) -> SqlJournal:
+    rules = settings.journal
+    return SqlJournal(
+        rules.url or settings.journal_file,
+        password=rules.password.get_secret_value(),
+        server=rules.postgres.fill(ServerLimits),
+        synchronous="FULL" if rules.synchronous == "full" else "NORMAL",
+        limits=rules.fill(JournalLimits),
+    )
+
+
+async def opened_journal(settings: Settings, stack: AsyncExitStack) -> SqlJournal:
+    """The journal, open until ``stack`` is closed; a file is this process's alone. Raises JournalError."""
+    if not settings.journal.url:
+        only = OnlyProcess(settings.journal_file)
+        stack.callback(only.close)
+        await asyncio.to_thread(only.open)
+    turns = journal(settings)
+    await open_journal(turns, wait_s=settings.journal.postgres.start_wait_s)
+    stack.push_async_callback(turns.close)
+    return turns
+
+
+async def open_journal(turns: SqlJournal, *, wait_s: float) -> None:
+    """Open it, again and again for ``wait_s``: a server may be started at the same moment. Raises JournalError, at
+    once where waiting does not help."""
+    deadline, told = time.monotonic() + wait_s, False
+    while True:
+        try:
+            return await turns.open()
+        except JournalUnavailable as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not told:
+                log.error("journal unavailable, the start waits for it: %s", error)
+            told = True
+        await asyncio.sleep(JOURNAL_RETRY_S)

@@ -13,8 +13,9 @@ from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rerank import Reranking
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring import request
-from semmem.wiring.backends import Backends, journal
+from semmem.wiring.backends import Backends
 from semmem.wiring.models import ModelClients
+from semmem.wiring.stores import journal
 from tests.core.retrieval.talk import asked, hit
 from tests.support.configuration import MODEL, loaded
 from tests.support.fakes import HashEmbedder, hot

@@ -14,9 +14,10 @@ from semmem.backends.in_process import InProcessStore
 from semmem.extraction.lasting.classifier import SIGNATURE
 from semmem.ports.embedder import Embedder
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring.backends import Backends, journal
+from semmem.wiring.backends import Backends
 from semmem.wiring.learning import learning
 from semmem.wiring.models import ModelClients
+from semmem.wiring.stores import journal
 from tests.support.configuration import loaded
 from tests.support.fakes import HashEmbedder, hot
 

@@ -22,7 +22,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import JournalWriter, Tasks
 from semmem.memory import Forgetting, Scope, Source
 from semmem.ports.errors import JournalError, JournalUnavailable
-from semmem.wiring.backends import open_journal
+from semmem.wiring.stores import open_journal
 from tests.support.journal_samples import ADA, EAGER, answered, change, learnt, rows_of, turn
 from tests.support.memories import memory
 from tests.support.postgres import TestServer, worker_name

@@ -17,7 +17,7 @@ from semmem.config.settings import Settings
 from semmem.memory import Scope, Vector
 from semmem.ports.errors import StoreMismatch, StoreUnavailable
 from semmem.reindex.movable_store import MovableStore
-from semmem.wiring import reindex, stores
+from semmem.wiring import stores
 from tests.support.fakes import HashEmbedder
 from tests.support.memories import memory, put
 from tests.support.qdrant_server import QdrantStandIn, standing_in
@@ -42,7 +42,7 @@ class Process:
         told = {"data_dir": str(folder), "memory": {"backend": "qdrant", "qdrant": qdrant}}
         self.settings, self.embedder, self.journal = Settings.model_validate(told), Counting(dimension), journal
         self.store = self.made(may_move=True)
-        self.reindexing = reindex.reindexing(self.settings, self.store, self.embedder, journal)
+        self.reindexing = stores.reindexing(self.settings, self.store, self.embedder, journal)
 
     def made(self, *, may_move: bool) -> MovableStore:
         return stores.movable(self.settings, self.embedder, self.journal, may_move=may_move)
