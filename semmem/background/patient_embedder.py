@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from semmem.memory import Vector
-from semmem.ports.embedder import Embedder
-from semmem.ports.embedder_wrapper import EmbedderWrapper
+from semmem.ports.embedder import Embedder, EmbedderWrapper
 
 
 class PatientEmbedder(EmbedderWrapper):

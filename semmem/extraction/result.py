@@ -40,8 +40,7 @@ class BatchResult:
     passages: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class BatchLearnt(Event):
+class BatchLearnt(Event, frozen=True):
     """One try at a batch ended with this result, after so many seconds."""
 
     batch_id: str
@@ -50,8 +49,7 @@ class BatchLearnt(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class TurnLearnt(Event):
+class TurnLearnt(Event, frozen=True):
     """A turn was learnt from at once, or left to its batch; so many seconds after its answer had ended.
 
     ``result.status`` is that of a batch, or ``late`` (nothing was to be learnt any more), ``left``, ``failed``,

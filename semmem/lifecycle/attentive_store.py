@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from semmem.lifecycle.change_news import ChangeNews, Reading
 from semmem.memory import Memory, MemoryType, Scope
-from semmem.ports.store import Lagging, Store
-from semmem.ports.store_wrapper import StoreWrapper
+from semmem.ports.store import Lagging, Store, StoreWrapper
 
 
 class AttentiveStore(StoreWrapper):

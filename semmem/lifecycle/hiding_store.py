@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager
 from semmem.lifecycle.marks import Marks
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import Erased
-from semmem.ports.store import Store
-from semmem.ports.store_wrapper import StoreWrapper
+from semmem.ports.store import Store, StoreWrapper
 
 HITS_MAX = 10_000
 """So many hits are asked for at most while hidden ones stand before them; Milvus gives 16,384."""

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from semmem.memory import Memory, MemoryType, Scope
-from semmem.ports.store import Store
-from semmem.ports.store_wrapper import StoreWrapper
+from semmem.ports.store import Store, StoreWrapper
 
 
 class WriteGate(StoreWrapper):

@@ -8,11 +8,11 @@ nothing changes. Events carry words, numbers and ids of batches, never content a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Something happened."""
 
 
@@ -26,36 +26,31 @@ def nobody_listens(_event: Event) -> None:
 # --- the request, and its answer -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StreamOpened(Event):
+class StreamOpened(Event, frozen=True):
     """Envoy opened a stream in this role (``mutate``, ``observe``)."""
 
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class StreamClosed(Event):
+class StreamClosed(Event, frozen=True):
     """A stream that was opened has ended, however it ended."""
 
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class StreamShed(Event):
+class StreamShed(Event, frozen=True):
     """A stream was closed at once, since as many as are allowed in its role are open."""
 
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class StreamFailed(Event):
+class StreamFailed(Event, frozen=True):
     """A failure that nobody expected; the client's request went on."""
 
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class RequestEnded(Event):
+class RequestEnded(Event, frozen=True):
     """The request phase ended. ``seconds`` from the body (or the head that was enough) to the answer, ``memories`` and
     ``tokens`` (estimated) put into the prompt. ``switched``: what a switch kept from it (``reading``, ``storing``,
     ``both``), empty for nothing."""
@@ -67,8 +62,7 @@ class RequestEnded(Event):
     switched: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LongRequest(Event):
+class LongRequest(Event, frozen=True):
     """How it went with compressing a request that is long enough, in one word (see semmem.compression.compressor);
     where it was done, the estimated tokens of its messages before and after."""
 
@@ -77,16 +71,14 @@ class LongRequest(Event):
     tokens_after: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StateMade(Event):
+class StateMade(Event, frozen=True):
     """A state of a session was to be made: ``rules``, ``model`` (by what it was), ``empty``, ``refused`` (it may not be
     kept), ``failed``, ``dropped`` (too many wait)."""
 
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class Searched(Event):
+class Searched(Event, frozen=True):
     """A search on the request path: ``hit``, ``miss`` or ``error``, the number of hits that passed the cut, seconds."""
 
     status: str
@@ -94,8 +86,7 @@ class Searched(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class PromptPrefix(Event):
+class PromptPrefix(Event, frozen=True):
     """What became of a session's earlier blocks in a request, in one word: ``kept``; ``edited``, some belong to
     messages that its history does not have; and why none is there: ``erased``, ``quarantined``, ``undone``,
     ``asked_to_forget``, ``unfounded``, ``expired``, ``compacted``, ``late``. ``unwritten``: no other process will have
@@ -104,22 +95,19 @@ class PromptPrefix(Event):
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten(Event):
+class Rewritten(Event, frozen=True):
     """A model was wanted for a query: ``written``, ``cached``, ``failed``, ``late`` or ``unusable``."""
 
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reranked(Event):
+class Reranked(Event, frozen=True):
     """A search was to be reranked: ``reranked``, ``failed`` or ``late``."""
 
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRead(Event):
+class HistoryRead(Event, frozen=True):
     """Messages of a request were recovered from its history, or are not learnt from: ``recovered``, ``unproven``,
     ``declined``, ``erased``, ``other_speaker``, ``over_limit`` or ``unread``."""
 
@@ -127,15 +115,13 @@ class HistoryRead(Event):
     messages: int
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded(Event):
+class TurnEnded(Event, frozen=True):
     """An observed turn ended in this way."""
 
     status: str
 
 
-@dataclass(frozen=True, slots=True)
-class PromptReported(Event):
+class PromptReported(Event, frozen=True):
     """A provider reported how many tokens a prompt has, and how many of them its prompt cache had."""
 
     prompt_tokens: int
@@ -145,23 +131,20 @@ class PromptReported(Event):
 # --- the journal, and learning ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class JournalCommitted(Event):
+class JournalCommitted(Event, frozen=True):
     """One group commit: ``ok`` or ``error``, and seconds."""
 
     status: str
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class JournalCounted(Event):
+class JournalCounted(Event, frozen=True):
     """How many turns the journal holds in each state."""
 
     turns: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnsUnread(Event):
+class TurnsUnread(Event, frozen=True):
     """Rules gave up reading turns of this batch, for this reason."""
 
     batch_id: str
@@ -172,16 +155,14 @@ class TurnsUnread(Event):
 # --- memories --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class MemoriesRemoved(Event):
+class MemoriesRemoved(Event, frozen=True):
     """So many memories went for this reason; zero when it was looked for and none had to go."""
 
     reason: str
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureEnded(Event):
+class ErasureEnded(Event, frozen=True):
     """An erasure is ``done``, ``pending`` or ``finished`` after that. The numbers say what went."""
 
     result: str
@@ -194,8 +175,7 @@ class ErasureEnded(Event):
 # --- other replicas --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ChangesTold(Event):
+class ChangesTold(Event, frozen=True):
     """Users whose memories changed were ``told`` to other replicas or ``heard`` of from them; or, counted as one,
     ``told_everything``, ``heard_everything``, ``untold`` (later told as everything) or ``foreign`` (another key's)."""
 
@@ -203,60 +183,52 @@ class ChangesTold(Event):
     users: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class NewsLost(Event):
+class NewsLost(Event, frozen=True):
     """Other replicas are not told any more, or not heard; said once until NewsBack."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class NewsBack(Event):
+class NewsBack(Event, frozen=True):
     """They are told and heard again."""
 
 
 # --- management ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ApiAnswered(Event):
+class ApiAnswered(Event, frozen=True):
     """A management call was answered. ``route`` is the path's pattern, ``none`` for what reached no route."""
 
     route: str
     status: int
 
 
-@dataclass(frozen=True, slots=True)
-class FeedbackGiven(Event):
+class FeedbackGiven(Event, frozen=True):
     """So many memories were called ``helpful``, or ``unhelpful``."""
 
     result: str
     memories: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigReloaded(Event):
+class ConfigReloaded(Event, frozen=True):
     """The configuration was read again: ``applied``, ``refused`` or ``unchanged``."""
 
     outcome: str
 
 
-@dataclass(frozen=True, slots=True)
-class ApiLimited(Event):
+class ApiLimited(Event, frozen=True):
     """A management call came too soon after others of its ``caller``, or of its ``address`` that were refused."""
 
     who: str
 
 
-@dataclass(frozen=True, slots=True)
-class ApiAudited(Event):
+class ApiAudited(Event, frozen=True):
     """A line of the audit log was ``written``, or ``failed`` to be."""
 
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class ApiScreened(Event):
+class ApiScreened(Event, frozen=True):
     """The write screen did not simply keep a text (``reject``, ``redact``, ``quarantine``, ``overridden``), and why."""
 
     result: str

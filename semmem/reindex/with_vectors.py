@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from semmem.ports.errors import StoreError
-from semmem.ports.store import Store
-from semmem.ports.store_wrapper import StoreCall, StoreWrapper
+from semmem.ports.store import Store, StoreCall, StoreWrapper
 from semmem.reindex.movable_store import MovableStore
 
 

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from semmem.memory import Message, Vector
-from semmem.ports.embedder import Embedder
-from semmem.ports.embedder_wrapper import EmbedderWrapper
+from semmem.ports.embedder import Embedder, EmbedderWrapper
 from semmem.ports.errors import EmbedderBusy, SemmemError
 from semmem.ports.models import Reranker, ServedModel
 from semmem.ports.spans import MODEL, OPERATION, step
-from semmem.ports.store import Store
-from semmem.ports.store_wrapper import StoreCall, StoreWrapper
+from semmem.ports.store import Store, StoreCall, StoreWrapper
 from semmem.telemetry.metrics import Metrics
 
 IN_PROCESS = "in_process"

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from cachetools import TTLCache
 
 from semmem.memory import Vector
-from semmem.ports.embedder import Embedder
-from semmem.ports.embedder_wrapper import EmbedderWrapper
+from semmem.ports.embedder import Embedder, EmbedderWrapper
 from semmem.ports.errors import EmbedderBusy, EmbedderError
 
 _Flight = tuple[bytes, bool]

@@ -24,8 +24,7 @@ from cachetools import TTLCache
 
 from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
-from semmem.ports.store import Store
-from semmem.ports.store_wrapper import StoreWrapper
+from semmem.ports.store import Store, StoreWrapper
 from semmem.ports.text_work import Offload
 from semmem.retrieval.index.freshness import Freshness
 from semmem.retrieval.index.kept import Kept, Preloaded, built, slim

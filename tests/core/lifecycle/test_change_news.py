@@ -18,7 +18,7 @@ from semmem.lifecycle.attentive_store import AttentiveStore
 from semmem.lifecycle.change_news import USERS_PER_WORD, WORD_CHARS_MAX, ChangeNews, Reading
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.events import ChangesTold, Event, NewsBack, NewsLost
-from semmem.ports.store_wrapper import StoreCall, StoreWrapper
+from semmem.ports.store import StoreCall, StoreWrapper
 from semmem.retrieval.index.freshness import ALL_DOUBT_S
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.ledger.ledger import Ledger

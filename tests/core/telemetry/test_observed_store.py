@@ -10,8 +10,7 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.errors import StoreError, StoreUnavailable
-from semmem.ports.store import Store
-from semmem.ports.store_wrapper import StoreWrapper
+from semmem.ports.store import Store, StoreWrapper
 from semmem.telemetry.metering import ObservedStore
 from semmem.telemetry.metrics import Metrics
 from tests.support.memories import DIMENSION, NOW, memory, towards
