@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar, Unpack
+from typing import Unpack
 
 from semmem.backends.embedding import exported
 from semmem.backends.embedding.bag_of_words import SIGNATURE_PREFIX, BagOfWords
@@ -183,32 +183,27 @@ def metered(settings: Settings, vectors: Embedder, metrics: Metrics) -> MeteredE
 RETRIES = {"memory_rewrite": 0, "memory_extraction": 2, "compression": 1}
 """A request has no time for a second try, and another query at hand."""
 
-Rules = TypeVar("Rules")
-Client = TypeVar("Client", bound="_Closable")
-
-
-class _Closable(Protocol):
-    async def close(self) -> None: ...
-
 
 class ModelClients:
     """Every client that was made and is not closed. One whose settings did not change is kept, with its connections
     and what it knows of its server; one that is not wanted any more still ends what it was asked."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._models = _Made[ExternalModel, ServedModel](lambda rules: model(rules, metrics))
-        self._rerankers = _Made[RerankSection, Reranker](lambda rules: _reranker(rules, metrics))
+        self._metrics = metrics
+        self._models: dict[ExternalModel, ServedModel] = {}
+        self._rerankers: dict[RerankSection, Reranker] = {}
 
     def of(self, settings: Settings) -> tuple[Mapping[str, ServedModel], Reranker | None]:
         """The models by role, and the reranker where there is one. Raises ValueError for an endpoint that is none."""
-        rerank = settings.memory.rerank
-        found: dict[str, ServedModel] = {rules.model_role: self._models.of(rules) for rules in settings.external_models}
-        return found, self._rerankers.of(rerank) if rerank.url else None
+        rerank, wanted = settings.memory.rerank, settings.external_models
+        self._models |= {rules: model(rules, self._metrics) for rules in wanted if rules not in self._models}
+        if rerank.url and rerank not in self._rerankers:
+            self._rerankers[rerank] = _reranker(rerank, self._metrics)
+        return {rules.model_role: self._models[rules] for rules in wanted}, self._rerankers.get(rerank)
 
     async def close_others(self, settings: Settings, *, after_s: float) -> None:
         """Close what these settings have no use for, when its last calls have ended."""
-        others: list[_Closable] = [*self._models.take_others(settings.external_models)]
-        others += self._rerankers.take_others((settings.memory.rerank,))
+        others = self._without({*settings.external_models, settings.memory.rerank})
         try:
             if others:
                 await asyncio.sleep(after_s)
@@ -217,30 +212,13 @@ class ModelClients:
                 await client.close()
 
     async def close(self) -> None:
-        others: list[_Closable] = [*self._models.take_others(()), *self._rerankers.take_others(())]
-        for client in others:
+        for client in self._without(set()):
             await client.close()
 
-
-class _Made(Generic[Rules, Client]):
-    """Clients by the settings that they were made of."""
-
-    def __init__(self, make: Callable[[Rules], Client]) -> None:
-        self._make = make
-        self._made: list[tuple[Rules, Client]] = []
-
-    def of(self, rules: Rules) -> Client:
-        for known, client in self._made:
-            if known == rules:
-                return client
-        client = self._make(rules)
-        self._made.append((rules, client))
-        return client
-
-    def take_others(self, wanted: tuple[Rules, ...]) -> list[Client]:
-        others = [client for rules, client in self._made if rules not in wanted]
-        self._made = [(rules, client) for rules, client in self._made if rules in wanted]
-        return others
+    def _without(self, wanted: set[ExternalModel | RerankSection]) -> list[ServedModel | Reranker]:
+        """The clients of other rules, which are forgotten here."""
+        models, rerankers = self._models.keys() - wanted, self._rerankers.keys() - wanted
+        return [*map(self._models.pop, models), *map(self._rerankers.pop, rerankers)]
 
 
 def model(rules: ExternalModel, metrics: Metrics) -> ServedModel:
