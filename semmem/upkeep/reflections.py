@@ -7,12 +7,9 @@ is ever reflected on.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from semmem.extraction.llm import parse_items
 from semmem.lifecycle.reflected import bases, rests_on, stands
 from semmem.lifecycle.writes import Writes
 from semmem.memory import (
@@ -22,19 +19,13 @@ from semmem.memory import (
     Memory,
     MemoryStatus,
     MemoryType,
-    Message,
-    Role,
     Scope,
-    Source,
 )
-from semmem.ports.embedder import Embedder
 from semmem.ports.errors import ModelRefused
-from semmem.ports.models import LanguageModel
 from semmem.ports.store import Store
 from semmem.ports.writes import WriteRecords
-from semmem.text.grounding import SourceText
-from semmem.text.screening import is_instruction, redact
 from semmem.upkeep.consolidation import retrievable
+from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
 
 _RULES = """\
 You get notes about one user, one JSON object per line, each with its number. Say what several of them show together: \
@@ -72,40 +63,19 @@ class Reflection:
 
 
 @dataclass(frozen=True, slots=True)
-class ReflectionRules:
+class ReflectionRules(WritingRules):
     """Of each project the newest ``memories_max`` memories are looked at, of at most ``projects_max`` projects, each
-    for one call of the model of ``timeout_s``; at most ``patterns_max`` patterns each, which rest on ``size_min``
-    memories or more."""
+    for one call of the model; at most ``patterns_max`` patterns each, which rest on ``size_min`` memories or more."""
 
+    grounded_share_min: float = 0.3
     memories_max: int = 100
     projects_max: int = 5
     patterns_max: int = 5
     size_min: int = 3
-    chars_max: int = 500
-    grounded_share_min: float = 0.3
-    timeout_s: float = 30.0
 
 
-class Reflector:
-    """Finds patterns in one user's memories, and keeps them. ``model`` None: only says what it would look at."""
-
-    def __init__(
-        self,
-        store: Store,
-        records: WriteRecords,
-        embedder: Embedder,
-        model: LanguageModel | None,
-        rules: ReflectionRules,
-    ) -> None:
-        self._store = store
-        self._records = records
-        self._embedder = embedder
-        self._model = model
-        self._rules = rules
-
-    @property
-    def has_model(self) -> bool:
-        return self._model is not None
+class Reflector(ModelWriting[ReflectionRules]):
+    """Finds patterns in one user's memories, and keeps them."""
 
     def material(self, memories: Iterable[Memory], now: float) -> list[tuple[Memory, ...]]:
         """What is looked at together: of one project, newest first, no reflections."""
@@ -118,15 +88,19 @@ class Reflector:
 
     async def reflect(self, memories: tuple[Memory, ...]) -> list[Reflection]:
         """Ask the model, and look at what it says. Raises ModelUnavailable."""
-        if self._model is None:
-            raise ValueError("a reflection needs a model")
-        prompt = self._prompt(memories)
+        rules = self._rules
+        told = _RULES.format(patterns_max=rules.patterns_max, size_min=rules.size_min, chars_max=rules.chars_max)
+        notes = ({"number": place, "note": memory.content} for place, memory in enumerate(memories, 1))
         try:
-            answer = await self._model.complete(prompt, timeout_s=self._rules.timeout_s, json_schema=_SCHEMA)
-            patterns = _patterns(answer)[: self._rules.patterns_max]
+            items = await self._items(told, notes, _SCHEMA)
         except ModelRefused:
             return []
-        return [self._judged(content, notes, memories) for content, notes in patterns]
+        patterns = [
+            self._judged(content, item["notes"], memories)
+            for item in items
+            if (content := one_line(item.get("content"))) is not None and isinstance(item.get("notes"), list)
+        ]
+        return patterns[: rules.patterns_max]
 
     async def keep(self, reflection: Reflection, *, hold_id: str, now: float) -> Memory | None:
         """Remember it, under a hold of its user. None where it is known already, or one of its memories is another by
@@ -153,54 +127,23 @@ class Reflector:
         """As the function."""
         return await withdraw(self._store, self._records, memories, hold_id=hold_id, now=now)
 
-    def _judged(self, content: str, notes: Sequence[int], memories: Sequence[Memory]) -> Reflection:
-        of = tuple(memories[place - 1] for place in dict.fromkeys(notes) if 1 <= place <= len(memories))
-        return Reflection(content, of, self._refusal(content, of))
-
-    def _refusal(self, content: str, of: Sequence[Memory]) -> str:
-        """Why it is not remembered, in a word: ``empty``, ``too_few`` (memories it rests on), ``too_long``, ``secret``,
-        ``instruction``, ``ungrounded`` (names, numbers or too many words that its memories have not)."""
-        if not content:
-            return "empty"
-        if len(of) < self._rules.size_min:
-            return "too_few"
-        if len(content) > self._rules.chars_max:
-            return "too_long"
-        if redact(content) != content:
-            return "secret"
-        if is_instruction(content):
-            return "instruction"
-        said = SourceText("\n".join(memory.content for memory in of))
-        return "" if said.grounds(content, share_min=self._rules.grounded_share_min) else "ungrounded"
-
-    def _prompt(self, memories: Sequence[Memory]) -> tuple[Message, Message]:
-        """With ``<`` escaped no note can close anything around it."""
-        lines = [
-            json.dumps({"number": place, "note": memory.content}, ensure_ascii=False).replace("<", "\\u003c")
-            for place, memory in enumerate(memories, 1)
-        ]
-        rules = self._rules
-        told = _RULES.format(patterns_max=rules.patterns_max, size_min=rules.size_min, chars_max=rules.chars_max)
-        return Message(Role.SYSTEM, told), Message(Role.USER, "\n".join(lines))
+    def _judged(self, content: str, notes: Sequence[object], memories: Sequence[Memory]) -> Reflection:
+        """``too_few``: memories that it rests on."""
+        places = dict.fromkeys(each for each in notes if type(each) is int and 1 <= each <= len(memories))
+        of = tuple(memories[place - 1] for place in places)
+        too_few = content and len(of) < self._rules.size_min
+        return Reflection(content, of, "too_few" if too_few else self._unfit(content, of))
 
     async def _memory(self, reflection: Reflection, now: float) -> Memory:
-        """It must not outlive what it rests on: the earliest end is its own."""
-        first = reflection.of[0]
-        ends = [memory.expires_at for memory in reflection.of if memory.expires_at is not None]
-        return Memory(
-            id=_reflection_id(reflection.of),
-            version=1,
+        return await self._written(
+            reflection.content,
+            reflection.of,
+            "reflection",
+            now,
+            id=made_id(["reflection", *sorted(memory.id for memory in reflection.of)]),
             type=MemoryType.REFLECTIVE,
-            content=reflection.content,
-            user=first.user,
-            project=first.project,
-            source=Source(role="reflection", time=now),
             metadata={REFLECTION_OF: rests_on(reflection.of)},
             importance=sum(memory.importance for memory in reflection.of) / len(reflection.of),
-            created_at=now,
-            updated_at=now,
-            expires_at=min(ends, default=None),
-            embedding=await self._embedder.embed(reflection.content),
         )
 
 
@@ -226,19 +169,3 @@ async def withdraw(store: Store, records: WriteRecords, memories: Sequence[Memor
 def _unfounded(old: Memory, now: float) -> Memory:
     metadata = {**old.metadata, SUPERSEDED_WHY: UNFOUNDED}
     return replace(old, version=old.version + 1, status=MemoryStatus.SUPERSEDED, updated_at=now, metadata=metadata)
-
-
-def _reflection_id(memories: Sequence[Memory]) -> str:
-    """The same for another reflection on the same memories."""
-    ids = "\n".join(["reflection", *sorted(memory.id for memory in memories)])
-    return "mem_" + hashlib.sha256(ids.encode()).hexdigest()[:26]
-
-
-def _patterns(answer: str) -> list[tuple[str, list[int]]]:
-    """Texts and the numbers of their notes. Raises ModelRefused when there are none to be read."""
-    found = []
-    for item in parse_items(answer):
-        content, notes = item.get("content"), item.get("notes")
-        if isinstance(content, str) and isinstance(notes, list):
-            found.append((" ".join(content.split()), [each for each in notes if type(each) is int]))
-    return found

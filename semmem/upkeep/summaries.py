@@ -7,24 +7,17 @@ every number and name of them, and pass the screen; else the memories stay as th
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from semmem.extraction.llm import parse_items
 from semmem.lifecycle.writes import Writes
-from semmem.memory import SUMMARISED, SUMMARY_OF, Memory, MemoryType, Message, Role, Source
-from semmem.ports.embedder import Embedder
+from semmem.memory import SUMMARISED, SUMMARY_OF, Memory, MemoryType
 from semmem.ports.errors import ModelRefused
-from semmem.ports.models import LanguageModel
-from semmem.ports.store import Store
-from semmem.ports.writes import WriteRecords
 from semmem.text.grounding import SourceText, names, numbers
-from semmem.text.screening import is_instruction, redact
 from semmem.upkeep.consolidation import cosines, retrievable, superseded, unchanged
+from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
 
 _RULES = """\
 You get notes about one user, one JSON string per line. Write one note that says everything they say, and nothing more.
@@ -54,39 +47,18 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryRules:
+class SummaryRules(WritingRules):
     """Related means a cosine of ``cosine_min`` with the oldest of them; ``size_min`` to ``size_max`` memories become
-    one. ``groups_max`` groups are looked at in one call, each for one call of the model of ``timeout_s``."""
+    one. ``groups_max`` groups are looked at in one call, each for one call of the model."""
 
     cosine_min: float = 0.5
     size_min: int = 3
     size_max: int = 8
     groups_max: int = 5
-    chars_max: int = 500
-    grounded_share_min: float = 1.0
-    timeout_s: float = 30.0
 
 
-class Summariser:
-    """Finds related old memories of one user, and replaces them by a summary. ``model`` None: only finds them."""
-
-    def __init__(
-        self,
-        store: Store,
-        records: WriteRecords,
-        embedder: Embedder,
-        model: LanguageModel | None,
-        rules: SummaryRules,
-    ) -> None:
-        self._store = store
-        self._records = records
-        self._embedder = embedder
-        self._model = model
-        self._rules = rules
-
-    @property
-    def has_model(self) -> bool:
-        return self._model is not None
+class Summariser(ModelWriting[SummaryRules]):
+    """Finds related old memories of one user, and replaces them by a summary."""
 
     async def related(self, memories: Iterable[Memory], *, older_than: float, now: float) -> list[tuple[Memory, ...]]:
         """Groups of related memories last said before ``older_than`` (seconds), oldest first; no summaries of such."""
@@ -95,34 +67,19 @@ class Summariser:
 
     async def summarise(self, memories: tuple[Memory, ...]) -> Summary:
         """Ask the model, and look at what it says. Raises ModelUnavailable."""
-        if self._model is None:
-            raise ValueError("a summary needs a model")
+        told = _RULES.format(chars_max=self._rules.chars_max)
         try:
-            answer = await self._model.complete(
-                self._prompt(memories), timeout_s=self._rules.timeout_s, json_schema=_SCHEMA
-            )
-            content = _content(answer)
+            items = await self._items(told, (memory.content for memory in memories), _SCHEMA)
         except ModelRefused:
             return Summary(memories, reason="refused")
+        content = next((text for item in items if (text := one_line(item.get("content"))) is not None), "")
         return Summary(memories, content, self.refusal(content, memories))
 
     def refusal(self, content: str, memories: Sequence[Memory]) -> str:
-        """Why a text may not take the place of these memories, in one word; empty when it may.
-
-        ``empty``, ``too_long``, ``secret``, ``instruction``, ``ungrounded`` (words, numbers or names that none of them
-        has), ``incomplete`` (it lost one of theirs, or turned one of them into its opposite).
-        """
-        said = "\n".join(memory.content for memory in memories)
-        if not content:
-            return "empty"
-        if len(content) > self._rules.chars_max:
-            return "too_long"
-        if redact(content) != content:
-            return "secret"
-        if is_instruction(content):
-            return "instruction"
-        if not SourceText(said).grounds(content, share_min=self._rules.grounded_share_min):
-            return "ungrounded"
+        """Why a text may not take the place of these memories, in one word; empty when it may. Beside what makes any
+        text unfit ``incomplete``: it lost a word, number or name of theirs, or turned one of them into its opposite."""
+        if unfit := self._unfit(content, memories):
+            return unfit
         lost = any(numbers(memory.content) - numbers(content) for memory in memories)
         told = SourceText(content)
         kept = all(told.grounds(memory.content, share_min=1.0) for memory in memories)
@@ -166,45 +123,26 @@ class Summariser:
                 free[nearest] = False
                 yield tuple(memories[other] for other in sorted(nearest))
 
-    def _prompt(self, memories: Sequence[Memory]) -> tuple[Message, Message]:
-        """With ``<`` escaped no note can close anything around it."""
-        lines = [json.dumps(memory.content, ensure_ascii=False).replace("<", "\\u003c") for memory in memories]
-        rules = _RULES.format(chars_max=self._rules.chars_max)
-        return Message(Role.SYSTEM, rules), Message(Role.USER, "\n".join(lines))
-
     async def _memory(self, summary: Summary, now: float) -> Memory:
-        """The summary as a memory. It must not outlive what it was made of: the earliest end is its own."""
-        first = summary.of[0]
-        ends = [memory.expires_at for memory in summary.of if memory.expires_at is not None]
-        sessions = {memory.session for memory in summary.of}
-        return Memory(
-            id=_summary_id(summary.of),
-            version=1,
-            type=first.type,
-            content=summary.content,
-            user=first.user,
-            project=first.project,
-            agent=first.agent if len({memory.agent for memory in summary.of}) == 1 else None,
+        agents, sessions = ({getattr(memory, name) for memory in summary.of} for name in ("agent", "session"))
+        return await self._written(
+            summary.content,
+            summary.of,
+            "summary",
+            now,
+            id=made_id(sorted(f"{memory.id}:{memory.version}" for memory in summary.of)),
+            type=summary.of[0].type,
+            agent=agents.pop() if len(agents) == 1 else None,
             session=sessions.pop() if len(sessions) == 1 else None,
-            source=Source(role="summary", time=now),
             metadata={SUMMARY_OF: [memory.id for memory in summary.of]},
             importance=max(memory.importance for memory in summary.of),
-            created_at=now,
             updated_at=max(memory.updated_at for memory in summary.of),
-            expires_at=min(ends, default=None),
-            embedding=await self._embedder.embed(summary.content),
         )
 
 
 def _is_made(memory: Memory) -> bool:
     """Whether it is a summary, or a reflection, which would lose what it rests on."""
     return SUMMARY_OF in memory.metadata or memory.type is MemoryType.REFLECTIVE
-
-
-def _summary_id(memories: Sequence[Memory]) -> str:
-    """The same for another try to put the same memories' summary."""
-    parts = sorted(f"{memory.id}:{memory.version}" for memory in memories)
-    return "mem_" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:26]
 
 
 def _names(memories: Sequence[Memory]) -> set[str]:
@@ -214,9 +152,3 @@ def _names(memories: Sequence[Memory]) -> set[str]:
 def _names_of(content: str) -> set[str]:
     """Also a name at the beginning of a sentence, where any word has a capital."""
     return names(content) | names("x " + content.replace(". ", " "))
-
-
-def _content(answer: str) -> str:
-    """The text in a model's answer. Raises ModelRefused when there is none."""
-    texts = [item["content"] for item in parse_items(answer) if isinstance(item.get("content"), str)]
-    return " ".join(texts[0].split()) if texts else ""

@@ -1,0 +1,101 @@
+"""What a language model writes of several memories of a user, and why it is not believed: the ground that summaries and
+reflections stand on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from semmem.extraction.llm import parse_items
+from semmem.memory import Memory, Message, Role, Source
+from semmem.ports.embedder import Embedder
+from semmem.ports.models import LanguageModel
+from semmem.ports.store import Store
+from semmem.ports.writes import WriteRecords
+from semmem.text.grounding import SourceText
+from semmem.text.screening import is_instruction, redact
+
+
+@dataclass(frozen=True, slots=True)
+class WritingRules:
+    """A text has at most ``chars_max`` characters, and this share of its words from the memories; ``timeout_s`` for one
+    call of the model."""
+
+    chars_max: int = 500
+    grounded_share_min: float = 1.0
+    timeout_s: float = 30.0
+
+
+Rules = TypeVar("Rules", bound=WritingRules)
+
+
+class ModelWriting(Generic[Rules]):
+    """``model`` None: says only what would be written of."""
+
+    def __init__(
+        self,
+        store: Store,
+        records: WriteRecords,
+        embedder: Embedder,
+        model: LanguageModel | None,
+        rules: Rules,
+    ) -> None:
+        self._store = store
+        self._records = records
+        self._embedder = embedder
+        self._model = model
+        self._rules = rules
+
+    @property
+    def has_model(self) -> bool:
+        return self._model is not None
+
+    async def _items(self, told: str, notes: Iterable[object], schema: dict[str, object]) -> list[dict[str, Any]]:
+        """What the model answers to notes, which are shown as lines of JSON; with ``<`` escaped none can close anything
+        around it. Raises ModelUnavailable and ModelRefused."""
+        if self._model is None:
+            raise ValueError("nothing is written without a model")
+        lines = [json.dumps(note, ensure_ascii=False).replace("<", "\\u003c") for note in notes]
+        prompt = Message(Role.SYSTEM, told), Message(Role.USER, "\n".join(lines))
+        answer = await self._model.complete(prompt, timeout_s=self._rules.timeout_s, json_schema=schema)
+        return parse_items(answer)
+
+    def _unfit(self, content: str, memories: Sequence[Memory]) -> str:
+        """Why a text may not be remembered, in one word; empty when it may. ``empty``, ``too_long``, ``secret``,
+        ``instruction``, ``ungrounded`` (names, numbers or too many words that none of the memories has)."""
+        if not content:
+            return "empty"
+        if len(content) > self._rules.chars_max:
+            return "too_long"
+        if redact(content) != content:
+            return "secret"
+        if is_instruction(content):
+            return "instruction"
+        said = SourceText("\n".join(memory.content for memory in memories))
+        return "" if said.grounds(content, share_min=self._rules.grounded_share_min) else "ungrounded"
+
+    async def _written(self, content: str, of: Sequence[Memory], role: str, now: float, **others: Any) -> Memory:
+        """The text as a memory. It must not outlive what it was made of: the earliest end is its own."""
+        ends = [memory.expires_at for memory in of if memory.expires_at is not None]
+        of_all: dict[str, Any] = {"user": of[0].user, "project": of[0].project, "created_at": now, "updated_at": now}
+        return Memory(
+            version=1,
+            content=content,
+            source=Source(role=role, time=now),
+            expires_at=min(ends, default=None),
+            embedding=await self._embedder.embed(content),
+            **{**of_all, **others},
+        )
+
+
+def one_line(content: object) -> str | None:
+    """The text of a model's answer, None where it is none."""
+    return " ".join(content.split()) if isinstance(content, str) else None
+
+
+def made_id(parts: Iterable[str]) -> str:
+    """The same for another try to write of the same."""
+    return "mem_" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:26]
