@@ -6,12 +6,15 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
+from pydantic import TypeAdapter
 
 from semmem.config import Settings, load, restart_reasons
+from semmem.config.values import Section
 from semmem.wiring.app import App
 from semmem.wiring.serving import Workshop
 from tests.support.configuration import LONG_SECRET, write
@@ -55,10 +58,12 @@ ELSEWHERE = {
 
 @dataclass
 class Watched:
-    """``started``: what was read until semmem served; ``made``: what was read to make what serves once more."""
+    """``started``: what was read until semmem served; ``made``: what was read to make what serves once more;
+    ``filled``: rules that were filled from sections."""
 
     started: set[Reading] = field(default_factory=set)
     made: set[Reading] = field(default_factory=set)
+    filled: list[object] = field(default_factory=list)
 
 
 @pytest.fixture
@@ -66,13 +71,19 @@ async def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     (tmp_path / "keys.json").write_text('{"keys": []}')
     text = EVERYTHING.replace("DATA", str(tmp_path / "data")).replace("KEYS", str(tmp_path / "keys.json"))
     settings, found, workshops = load(write(tmp_path, text), os.environ), Watched(), list[Workshop]()
-    first = Workshop.first
+    first, fill = Workshop.first, Section.fill
+
+    @wraps(fill)
+    def noted(section: Section, rules: type[Any], **others: Any) -> Any:
+        found.filled.append(fill(section, rules, **others))
+        return found.filled[-1]
 
     def remembered(workshop: Workshop, given: Settings) -> Any:
         workshops.append(workshop)
         return first(workshop, given)
 
     monkeypatch.setattr(Workshop, "first", remembered)
+    monkeypatch.setattr(Section, "fill", noted)
     async with App(recorded(settings, found.started)).running():
         await asyncio.to_thread(workshops[0].make, recorded(settings, found.made))
         yield found
@@ -86,3 +97,10 @@ async def test_no_part_that_stays_was_made_with_a_key_that_a_reload_takes_up(wat
 async def test_every_key_that_a_reload_takes_up_is_read_for_what_then_serves(watched: Watched) -> None:
     taken_up = {key for key, reason in restart_reasons().items() if not reason}
     assert taken_up - {key for key, _ in watched.made} == ELSEWHERE.keys()
+
+
+async def test_what_is_filled_from_sections_is_of_the_types_that_its_fields_have(watched: Watched) -> None:
+    assert len({type(rules) for rules in watched.filled}) > 15
+    for rules in watched.filled:
+        for name, kind in get_type_hints(type(rules)).items():
+            TypeAdapter[object](kind).validate_python(getattr(rules, name), strict=True)

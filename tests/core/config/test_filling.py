@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import get_type_hints
 
 import pytest
-from pydantic import TypeAdapter
 
-from semmem.config import Settings
 from semmem.config.values import Section, key
-from semmem.wiring import conversations, doors, learning, request
 
 
 @dataclass(frozen=True)
@@ -45,23 +40,3 @@ def test_what_is_given_comes_before_keys_and_without_a_key_a_field_keeps_its_def
 def test_a_field_without_a_default_needs_a_key() -> None:
     with pytest.raises(TypeError, match="size"):
         Section().fill(Rules, wait_s=1.0)
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        request.exchange_limits,
-        request.identity,
-        request.recall_rules,
-        learning.batch_rules,
-        doors.door_limits,
-        doors.message_timeouts,
-        doors.door,
-        doors.metadata_limits,
-        conversations.limits,
-    ],
-)
-def test_values_are_of_the_types_that_the_fields_have(made: Callable[[Settings], object]) -> None:
-    rules = made(Settings())
-    for name, kind in get_type_hints(type(rules)).items():
-        TypeAdapter[object](kind).validate_python(getattr(rules, name), strict=True)
