@@ -140,7 +140,7 @@ class App:
             heard=self._heard,
             tracer=tracer,
         )
-        self._front = await front(settings, workshop, parts, self._announce, tracer=tracer, spawn=spawn)
+        self._front = await front(settings, workshop)
         grpc = await self._front.server.start()
         stack.push_async_callback(self._front.server.stop, 0.0)
         self._reloading.begin(workshop.make, self._front.take_up)

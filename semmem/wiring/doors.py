@@ -9,7 +9,7 @@ from hashlib import blake2b
 from secrets import token_bytes
 
 from semmem.config.settings import Settings
-from semmem.envoy.service import DoorLimits, MessageTimeouts
+from semmem.envoy.service import DoorLimits
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
@@ -18,7 +18,6 @@ from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
 from semmem.management.curation import Curation
 from semmem.management.door import DoorRules
-from semmem.management.fields import MetadataLimits
 from semmem.management.guards import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.rate_limits import RateLimits, RateRules
@@ -41,10 +40,6 @@ def door_limits(settings: Settings) -> DoorLimits:
     limits = settings.limits
     body_bytes_max = max(limits.request_body_bytes_max, limits.response_body_bytes_max)
     return limits.fill(DoorLimits, message_bytes_max=body_bytes_max + GRPC_OVERHEAD_BYTES)
-
-
-def message_timeouts(settings: Settings) -> MessageTimeouts:
-    return settings.deadlines.fill(MessageTimeouts)
 
 
 def access(
@@ -70,10 +65,6 @@ def web_tokens(settings: Settings) -> VerifiedWebTokens | None:
 def door(settings: Settings) -> DoorRules:
     rules = settings.listeners.api
     return rules.fill(DoorRules, allowed_hosts=(rules.host, *rules.allowed_hosts))
-
-
-def metadata_limits(settings: Settings) -> MetadataLimits:
-    return settings.listeners.api.fill(MetadataLimits, prefix="metadata_")
 
 
 def write_screen(settings: Settings, announce: Announce) -> WriteScreen:

@@ -16,7 +16,7 @@ from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.reached import WaitingWords
 from semmem.lifecycle.sparing import Sparing
-from semmem.memory import Forgetting, Scope
+from semmem.memory import Forgetting
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
@@ -75,17 +75,6 @@ class Here:
         self.shown.forget(user)  # until now a conversation could be read that said the same
         self.notes.forget(user, memory_ids)
         self.votes.forget(user, memory_ids)
-
-
-class Later:
-    """Erases one memory, once there is what erases: that needs what writes turns, which needs what learns from them."""
-
-    erasure: Erasure | None = None
-
-    async def __call__(self, scope: Scope, memory_id: str) -> object:
-        if self.erasure is None:
-            raise RuntimeError("nothing is learnt before everything is wired")
-        return await self.erasure.forget_memory(scope, memory_id)
 
 
 def erasure(

@@ -14,12 +14,9 @@ from semmem.envoy.service import ExternalProcessor
 from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.management.door import App, Receive, Scope, Send
 from semmem.management.server import HttpListener
-from semmem.ports.events import Announce
-from semmem.ports.spans import Tracer
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.telemetry.log_lines import tell_from
 from semmem.wiring import doors, learning
-from semmem.wiring.parts import Parts
 from semmem.wiring.serving import Serving, Workshop
 
 LISTENER_END_S = 5.0
@@ -42,44 +39,36 @@ TOOL_BODY_BYTES_MAX = 64 * 1024**2
 class Front:
     """Raises OSError naming a certificate that cannot be read."""
 
-    def __init__(
-        self, serving: Serving, api: CurrentApi, parts: Parts, announce: Announce, *, tracer: Tracer, spawn: Spawn
-    ) -> None:
-        self.serving = serving
-        self.api = api
+    def __init__(self, serving: Serving, api: CurrentApi, workshop: Workshop) -> None:
+        self.serving, self.api, self._workshop = serving, api, workshop
         self.server = envoy_door(serving.settings, serving.processor)
-        self._parts = parts
-        self._announce = announce
-        self._tracer = tracer
-        self._spawn = spawn
         api.application = serving.api
 
     def take_up(self, serving: Serving) -> None:
         """All at once, between two steps of whatever runs."""
-        parts, former, learns = self._parts, self.serving.settings, serving.learning
+        shop, former, learns = self._workshop, self.serving.settings, serving.learning
+        parts = shop.parts
         self.serving, self.api.application = serving, serving.api
         self.server.use(serving.processor)
-        parts.learner.use(learning.learn(learns.batches, self._announce, self._tracer), learns.rules)
+        parts.learner.use(learning.learn(learns.batches, shop.announce, shop.tracer), learns.rules)
         if parts.at_once is not None:
             parts.at_once.use(learns.reading, learns.batches.settling)
         parts.compression.maker.use(serving.making)
         tell_from(serving.settings.log.level)
         closing = parts.opened.clients.close_others(serving.settings, after_s=former.memory.extraction.lease_s)
-        self._spawn("close models", closing)
+        shop.spawn("close models", closing)
 
 
-async def front(
-    settings: Settings, workshop: Workshop, parts: Parts, announce: Announce, *, tracer: Tracer, spawn: Spawn
-) -> Front:
+async def front(settings: Settings, workshop: Workshop) -> Front:
     """With what serves from the start, and the tools for models where they are wanted."""
     api = CurrentApi(_nobody)
     if settings.listeners.api.mcp:
         from semmem.management.mcp_doors import tools_of  # and with it an SDK that most processes never need
 
         tools = workshop.tools = tools_of(api, body_bytes_max=TOOL_BODY_BYTES_MAX)
-        spawn("tools", tools.run())
+        workshop.spawn("tools", tools.run())
         await tools.ready.wait()
-    return Front(workshop.first(settings), api, parts, announce, tracer=tracer, spawn=spawn)
+    return Front(workshop.first(settings), api, workshop)
 
 
 async def _nobody(_scope: object, _receive: object, _send: object) -> None:

@@ -16,6 +16,7 @@ from semmem.extraction.drift import DriftWatch
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.unlearning import Erase
 from semmem.management.erasing_api import Purging
+from semmem.memory import Scope
 from semmem.ports.events import Announce
 from semmem.ports.learning import BatchRules
 from semmem.ports.spans import Tracer
@@ -65,8 +66,7 @@ class Parts:
             quick_s=WARM_SHARE * settings.deadlines.store_ms / 1000,
         )
         self.patient = learning.patient(settings, backends)
-        later = erasing.Later()
-        self.first = learning_side(settings, self.patient, opened, announce, later)
+        self.first = learning_side(settings, self.patient, opened, announce, self._forget_memory)
         self.at_once = learning.at_once(settings, self.patient, announce, self.first.batches, self.can_learn, tracer)
         self.learner = learning.learner(settings, backends, announce, self.first.batches, tracer)
         self.writer = request.journal_writer(settings, backends, announce, self.at_once, tracer)
@@ -87,7 +87,7 @@ class Parts:
         self.unread = here.unread
         elsewhere = erasing.elsewhere(settings, backends, hidden, here)
         waiting = learning.waiting_words(settings, self.patient)
-        self.erasure = later.erasure = erasing.erasure(
+        self.erasure = erasing.erasure(
             settings, backends, hidden, here, waiting, self.patient.embedder, announce, elsewhere
         )
         self.purging = Purging([journal, opened.store_backend])
@@ -128,6 +128,10 @@ class Parts:
                 lost_s=lost_s,
                 lost=nobody_is_told if opened.news is None else opened.news.changes.everything,
             )
+
+    async def _forget_memory(self, scope: Scope, memory_id: str) -> object:
+        """For what learns, which is made before what erases."""
+        return await self.erasure.forget_memory(scope, memory_id)
 
     def can_learn(self) -> bool:
         """Not while the embedder is being opened: after a restart the store is often there seconds before it."""

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
@@ -53,10 +52,6 @@ def threads(stack: AsyncExitStack) -> BodyWork:
     stack.push_async_callback(offload.close)
     stack.push_async_callback(offload_large.close)
     return BodyWork(usual=offload, large=offload_large)
-
-
-def body_work(settings: Settings, threads: BodyWork) -> BodyWork:
-    return replace(threads, inline_bytes_max=settings.limits.inline_body_bytes_max)
 
 
 def exchange_limits(settings: Settings) -> ExchangeLimits:

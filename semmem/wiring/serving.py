@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from semmem.compression.making import Making
 from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
-from semmem.envoy.service import ExternalProcessor, OpenStreams, no_streams
+from semmem.envoy.service import ExternalProcessor, MessageTimeouts, OpenStreams, no_streams
 from semmem.exchange import Exchange
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
@@ -29,6 +29,7 @@ from semmem.management.curation_api import curation_routes
 from semmem.management.engine_api import Engine, engine_routes
 from semmem.management.everybodys_api import everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
+from semmem.management.fields import MetadataLimits
 from semmem.management.guards import Guards
 from semmem.management.memories import Memories
 from semmem.management.reindex_api import reindex_routes
@@ -117,7 +118,8 @@ class Workshop:
         return self._made(settings, replace(opened.backends, models=models, reranker=reranker), learning)
 
     def _made(self, settings: Settings, backends: Backends, learning: LearningSide) -> Serving:
-        parts, work = self.parts, request.body_work(settings, self.threads)
+        parts = self.parts
+        work = replace(self.threads, inline_bytes_max=settings.limits.inline_body_bytes_max)
         turns = TurnRecorder(
             parts.sessions,
             parts.writer,
@@ -131,7 +133,7 @@ class Workshop:
             doors.door_limits(settings),
             announce=self.heard,
             single_filter=settings.capture.mode == "single_filter",
-            message_timeouts=doors.message_timeouts(settings),
+            message_timeouts=settings.deadlines.fill(MessageTimeouts),
             work=work,
             open_streams=self._open_streams,
             tracer=self.tracer,
@@ -183,7 +185,7 @@ class Workshop:
             doors.access(settings, tokens, self._tokens(settings.listeners.api.jwt, settings)),
             announce=self.announce,
             door=doors.door(settings),
-            metadata=doors.metadata_limits(settings),
+            metadata=settings.listeners.api.fill(MetadataLimits, prefix="metadata_"),
             screening=doors.write_screen(settings, self.announce),
             more=[
                 curation_routes(doors.curation(settings, backends, self.announce, holds=one_line)),
