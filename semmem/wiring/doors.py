@@ -81,25 +81,9 @@ def write_screen(settings: Settings, announce: Announce) -> WriteScreen:
 
 def curation(settings: Settings, backends: Backends, announce: Announce, *, holds: Holds) -> Curation:
     """What the API does with versions, quarantine, duplicates and summaries."""
-    model = settings.external_model("memory_extraction")
+    model, chars_max = settings.external_model("memory_extraction"), settings.memory.write_screen.fact_chars_max
     timeout_s = model.llm_timeout_seconds if model is not None else 30.0
-    summariser = Summariser(
-        backends.store,
-        backends.journal,
-        backends.embedder,
-        backends.models.get("memory_extraction"),
-        SummaryRules(
-            chars_max=settings.memory.write_screen.fact_chars_max,
-            timeout_s=timeout_s,
-        ),
-    )
-    reflector = Reflector(
-        backends.store,
-        backends.journal,
-        backends.embedder,
-        backends.models.get("memory_extraction"),
-        ReflectionRules(chars_max=settings.memory.write_screen.fact_chars_max, timeout_s=timeout_s),
-    )
+    writes = backends.store, backends.journal, backends.embedder, backends.models.get("memory_extraction")
     compared = dedup(settings, backends)
     return Curation(
         backends.store,
@@ -107,8 +91,8 @@ def curation(settings: Settings, backends: Backends, announce: Announce, *, hold
         compared,
         Undoing(backends.store, backends.journal, Storing(backends.embedder, compared)),
         consolidator(settings, backends),
-        summariser,
-        reflector,
+        Summariser(*writes, SummaryRules(chars_max=chars_max, timeout_s=timeout_s)),
+        Reflector(*writes, ReflectionRules(chars_max=chars_max, timeout_s=timeout_s)),
         clock=time.time,
         holds=holds,
         announce=announce,

@@ -26,7 +26,7 @@ from semmem.management.audit_api import audit_routes
 from semmem.management.backup_api import backup_routes
 from semmem.management.conversations_api import conversation_routes
 from semmem.management.curation_api import curation_routes
-from semmem.management.engine_api import Engine, engine_routes
+from semmem.management.engine_api import engine_routes
 from semmem.management.everybodys_api import everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.fields import MetadataLimits
@@ -190,7 +190,7 @@ class Workshop:
             more=[
                 curation_routes(doors.curation(settings, backends, self.announce, holds=one_line)),
                 token_routes(tokens, time.time, switches=parts.switches),
-                engine_routes(self._engine(settings, backends), switches=parts.switches),
+                engine_routes(engine(settings, backends, parts, self.up, self.reloads.state), switches=parts.switches),
                 work_routes(journal, time.time),
                 everybodys_routes(backends.store, journal),
                 switch_routes(switches),
@@ -238,19 +238,6 @@ class Workshop:
             create_wait_s=settings.memory.create_wait_s,
             ttl_s=lifetime_s(settings),
             showing=Showing(self.parts.shown, finds),
-        )
-
-    def _engine(self, settings: Settings, backends: Backends) -> Engine:
-        parts = self.parts
-        return engine(
-            settings,
-            parts.opened,
-            backends,
-            self.up,
-            waiting=lambda: len(parts.writer),
-            reindexing=lambda: parts.reindexing.state,
-            reloads=self.reloads.state,
-            began=parts.began,
         )
 
     def _tokens(self, rules: JwtSection, settings: Settings) -> VerifiedWebTokens | None:

@@ -16,7 +16,7 @@ from semmem.ports.reindexing import ReindexState
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.kept import Preloaded
 from semmem.telemetry.metrics import Metrics, MetricsPage
-from semmem.wiring.backends import Backends, Opened
+from semmem.wiring.backends import Backends
 from semmem.wiring.parts import Parts
 
 PROBE = "Does the embedder answer?"
@@ -24,38 +24,33 @@ PROBE = "Does the embedder answer?"
 
 def engine(
     settings: Settings,
-    opened: Opened,
     backends: Backends,
+    parts: Parts,
     up: Mapping[str, Callable[[], bool]],
-    *,
-    waiting: Callable[[], int],
-    reindexing: Callable[[], str],
     reloads: Callable[[], ReloadState],
-    began: float,
 ) -> Engine:
-    """``up``: which components answered when they were last asked; ``waiting``: halves of turns not yet written;
-    ``reindexing``: the word for how far that is; ``reloads``: what became of those of the configuration; ``began``:
-    when the process did."""
+    """``up``: which components answered when they were last asked; ``reloads``: what became of those of the
+    configuration."""
 
     def status() -> EngineStatus:
         memory, embedding = settings.memory, settings.memory.embedding
         store = backends.store
         return {
             "version": __version__,
-            "started_at": datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "started_at": datetime.fromtimestamp(parts.began, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             "components": {name: is_up() for name, is_up in up.items()},
             "store": {
                 "backend": memory.backend,
                 "hot_users": store.users,
                 "hot_memories": store.memories,
-                "reindex": reindexing(),
+                "reindex": parts.reindexing.state,
             },
             "embedding": {
                 "source": embedding.source,
                 "signature": backends.embedder.signature,
                 "dimension": embedding.dimension,
             },
-            "journal": {"kind": "postgresql" if settings.journal.url else "sqlite", "waiting": waiting()},
+            "journal": {"kind": "postgresql" if settings.journal.url else "sqlite", "waiting": len(parts.writer)},
             "models": sorted(backends.models),
             "rerank": backends.reranker is not None,
             "deployment": {"replicas": settings.deployment.replicas},
@@ -71,9 +66,9 @@ def engine(
 
     return Engine(
         status,
-        {"store": opened.store_backend.health, "embedder": embed, "journal": journal},
+        {"store": parts.opened.store_backend.health, "embedder": embed, "journal": journal},
         lambda: {**effective(settings), "reload": reloads()},
-        Everybody(opened.store_backend, backends.journal).users,
+        Everybody(parts.opened.store_backend, backends.journal).users,
         backends.journal.users_after,
     )
 
