@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
@@ -77,31 +76,16 @@ async def _nobody(_scope: object, _receive: object, _send: object) -> None:
 
 def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServer:
     """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
+    grpc = settings.listeners.grpc
+    credentials = None  # plain text
+    if (tls := grpc.tls).cert_file:
+        client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
+        credentials = server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
     return ExtProcServer(
         processor,
-        address=grpc_address(settings),
+        address=f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address,
         message_bytes_max=doors.door_limits(settings).message_bytes_max,
-        credentials=grpc_credentials(settings),
-    )
-
-
-def grpc_address(settings: Settings) -> str:
-    grpc = settings.listeners.grpc
-    return f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address
-
-
-def grpc_credentials(settings: Settings) -> Any:
-    """None for plain text. Raises OSError naming a file that cannot be read."""
-    tls = settings.listeners.grpc.tls
-    if not tls.cert_file:
-        return None
-    client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
-    return server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
-
-
-def http_listener(application: object, where: HttpListenerSection) -> HttpListener:
-    return HttpListener(
-        application, where.address, connections_max=where.connections_max, head_timeout_s=where.head_timeout_s
+        credentials=credentials,
     )
 
 
@@ -109,7 +93,9 @@ async def serve(
     name: str, application: object, where: HttpListenerSection, *, spawn: Spawn, stack: AsyncExitStack
 ) -> str:
     """Listen until ``stack`` is closed; the address with its port. Raises OSError naming one that is in use."""
-    listener = http_listener(application, where)
+    listener = HttpListener(
+        application, where.address, connections_max=where.connections_max, head_timeout_s=where.head_timeout_s
+    )
     bound = listener.bind()
     task = spawn(name, listener.serve())
 
