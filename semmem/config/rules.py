@@ -213,10 +213,10 @@ RULES: tuple[Rule, ...] = (
     leases_outlast_calls,
     worded("token_is_long", lambda s: is_unguarded(s) and is_set(s.listeners.api.admin_token)),
     worded("api_has_a_token", lambda s: is_unguarded(s) and not is_set(s.listeners.api.admin_token)),
-    worded(
+    worded(  # this listener has no client certificates: who reaches it, is whoever he says
         "trusted_callers_are_local", lambda s: s.listeners.api.trusted_headers and not is_loopback(s.listeners.api.host)
     ),
-    worded(
+    worded(  # otherwise every token of the provider's opens this door, whatever it was made for
         "web_tokens_are_for_us",
         lambda s: s.listeners.api.jwt.keys and not (s.listeners.api.jwt.issuer or s.listeners.api.jwt.audience),
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from semmem.background import StateMaker
 from semmem.compression.by_model import ModelWriter
@@ -24,14 +23,26 @@ BEGUN_TURNS_MAX = 10_000
 KEY_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
 class Compression:
-    """What stays as long as the process: states that are known here, turns under way, sessions that wait."""
+    """What stays as long as the process: states that are known here, turns under way, sessions that wait.
+    ``is_erased``: whether anything of the user's is hidden."""
 
-    known: KnownStates
-    begun: BegunTurns
-    maker: StateMaker
-    is_erased: Callable[[str], bool]
+    def __init__(
+        self, settings: Settings, backends: Backends, announce: Announce, *, is_erased: Callable[[str], bool]
+    ) -> None:
+        keys, journal = settings.compression, backends.journal
+        self.known = KnownStates(journal, sessions_max=keys.known_sessions_max, refresh_s=keys.refresh_s)
+        self.begun = BegunTurns(BEGUN_TURNS_MAX)
+        self.maker = StateMaker(
+            making(settings, backends),
+            self.known,
+            self.begun,
+            announce,
+            queue_max=keys.queue_max,
+            again_turns=keys.renew_turns,
+            clock=time.time,
+        )
+        self.is_erased = is_erased
 
     def compressor(self, settings: Settings, backends: Backends, announce: Announce) -> Compressor | None:
         """None where long requests stay as they are."""
@@ -39,25 +50,6 @@ class Compression:
             return None
         rules = settings.compression.fill(CompressionRules)
         return Compressor(self.known, self.begun, self.maker, fence_of(backends), rules, announce, self.is_erased)
-
-
-def compression(
-    settings: Settings, backends: Backends, announce: Announce, *, is_erased: Callable[[str], bool]
-) -> Compression:
-    """``is_erased``: whether anything of the user's is hidden."""
-    keys = settings.compression
-    known = KnownStates(backends.journal, sessions_max=keys.known_sessions_max, refresh_s=keys.refresh_s)
-    begun = BegunTurns(BEGUN_TURNS_MAX)
-    maker = StateMaker(
-        making(settings, backends),
-        known,
-        begun,
-        announce,
-        queue_max=keys.queue_max,
-        again_turns=keys.renew_turns,
-        clock=time.time,
-    )
-    return Compression(known, begun, maker, is_erased)
 
 
 def making(settings: Settings, backends: Backends) -> Making:

@@ -30,7 +30,7 @@ from semmem.upkeep.maintenance import Maintenance
 from semmem.wiring import backup, learning, maintenance, request, stores
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Backends, Opened
-from semmem.wiring.compression import compression
+from semmem.wiring.compression import Compression
 from semmem.wiring.conversations import ConversationRecord
 from semmem.wiring.maintenance import HousekeepingLoop, StoreWatch
 from semmem.wiring.models import has_no_model
@@ -73,7 +73,7 @@ class Parts:
         self.uses = AccessRecorder(journal)
         self.sessions = Sessions(journal, idle_s=settings.identity.session_idle_s, shared=bool(settings.journal.url))
         self.seen = SeenMessages(journal, messages_max=settings.capture.seen_messages_max)
-        self.compression = compression(settings, self.patient, announce, is_erased=hidden.marks.any_of)
+        self.compression = Compression(settings, self.patient, announce, is_erased=hidden.marks.any_of)
         here = erasing.Here(
             self.writer,
             backends.store,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from semmem.config import ConfigError, load
+from semmem.config import ConfigError, load, values
 from tests.support.configuration import only, problems, write
 
 REFUSED = [
@@ -336,3 +337,11 @@ def test_no_address_takes_a_port_that_does_not_exist(tmp_path: Path, text: str, 
     assert port in problem.value
     assert problem.remedy
     assert path not in [problem.path for problem in problems(tmp_path, text.replace("PORT", "65535"))]
+
+
+def test_every_kind_of_text_in_the_table_is_some_keys() -> None:
+    source = Path(values.__file__)
+    kinds = {
+        kind for call in re.findall(r"_like\(([^)]*)\)", source.read_text()) for kind in re.findall(r'"(\w+)"', call)
+    }
+    assert kinds == tomllib.loads(source.with_suffix(".toml").read_text()).keys()
