@@ -26,8 +26,7 @@ from semmem.config import Settings
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.marks import Marks
 from semmem.memory import Conversation, Memory, MemoryType, Message, Role, Scope, Vector
-from semmem.ports.embedder import Embedder
-from semmem.ports.embedder import EmbedderWrapper
+from semmem.ports.embedder import Embedder, EmbedderWrapper
 from semmem.ports.errors import EmbedderError, SemmemError
 from semmem.request.question import Question
 from semmem.retrieval.index.hot_memories import HotMemories
