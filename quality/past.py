@@ -21,6 +21,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import TalkPlacer
 from semmem.memory import Role, Scope, Turn
 from semmem.ports.conversations import FIRST_ANSWER, ConversationLimits, Said, SaidHalf, Step, conversation_id
+from semmem.ports.embedder import shipped_for
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.looks_back import SHIPPED, LooksBack
 
@@ -74,7 +75,7 @@ async def past(_folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
 
 
 def _past_talks(journal: SqlJournal, semmem: Semmem) -> PastTalks:
-    learnt = LooksBack.load(SHIPPED)
+    learnt = LooksBack.load(shipped_for(SHIPPED, semmem.embedder.signature))
     fits = learnt.signature == semmem.embedder.signature
     return PastTalks(journal, timeout_s=ALL_S, model=learnt.signature if fits else "", learnt=learnt if fits else None)
 

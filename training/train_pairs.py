@@ -44,8 +44,8 @@ APART_FILE = HERE / "pairs_apart.jsonl"
 TESTS = HERE.parent / "tests"
 LABELS = ("same", "contradiction", "different")
 SEED = 1
-DIRECTIONS = 24
-"""Principal directions of each kind of dense feature."""
+DIRECTIONS = {"all-MiniLM-L6-v2": 24, "multilingual-e5-small": 48}
+"""Principal directions of each kind of dense feature, by embedding model."""
 UNITS, NETWORKS, EPOCHS, BATCH = 128, 4, 40, 256
 RATE, DECAY, DROPOUT, INPUT_DROPOUT, SMOOTHING = 3e-3, 3e-2, 0.5, 0.1, 0.02
 FAMILY_WEIGHT, CROSS_WEIGHT, RENAMED_WEIGHT = 0.15, 0.15, 0.4
@@ -233,13 +233,13 @@ def four(pair: Pair, vectors: Vectors) -> tuple[Matrix, Matrix, Matrix, Matrix]:
 
 
 def directions(found: Sequence[tuple[Matrix, ...]]) -> Matrix:
-    """Shape (5, dimension, DIRECTIONS): the principal directions, scaled so that each has about unit variance."""
+    """Shape (5, dimension, k): the principal directions, scaled so that each has about unit variance."""
     kinds = zip(*(features.dense(*each) for each in found), strict=True)
     made = []
     for kind in kinds:
         matrix = np.stack(kind)
         _, lengths, axes = np.linalg.svd(matrix - matrix.mean(axis=0), full_matrices=False)
-        made.append((axes[:DIRECTIONS] / (lengths[0] / np.sqrt(len(matrix)))).T)
+        made.append((axes[: DIRECTIONS[SIGNATURE.split("/")[1]]] / (lengths[0] / np.sqrt(len(matrix)))).T)
     return np.stack(made).astype(np.float16).astype(np.float32)
 
 

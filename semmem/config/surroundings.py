@@ -231,6 +231,7 @@ def _is_exported(embedding: EmbeddingSection) -> bool:
     """Under its name; a directory is known by its digest, which takes reading it."""
     model = embedding.model
     name = "*" if Path(model).is_dir() else model.removeprefix(HUB_PREFIX).replace("/", "--")
+    name += "*" if model == MULTILINGUAL else ""
     return any(embedding.onnx_folder.glob(f"{name}.*.{embedding.computed_in}/about.json"))
 
 

@@ -17,6 +17,7 @@ from semmem.extraction.contradiction import (
     Judged,
     Verdict,
     apart,
+    bars_for,
     decided,
     nameless,
     parts,
@@ -86,7 +87,10 @@ class PairJudge:
         embedded = await self._embedded({one, other})
         alike = float(embedded[one] @ embedded[other]) if one and other else None
         cosine = float(old.vector @ vector)
-        return await self.text_work.run(apart, old.content, said, cosine, alike, old.corrects, budget_s=self.budget_s)
+        bars = bars_for(self.embedder.signature)
+        return await self.text_work.run(
+            apart, old.content, said, cosine, alike, old.corrects, bars, budget_s=self.budget_s
+        )
 
     async def _embedded(self, texts: set[str]) -> dict[str, Vector]:
         """The vector of each that is not empty."""

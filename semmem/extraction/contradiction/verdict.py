@@ -44,19 +44,36 @@ BOUNDS = frozenset("before after without until since".split())
 """Of the prepositions of direction those that change what is said even where the other statement has none."""
 MORE_WORDS_MAX = 4
 """So many words more than the old one a paraphrase may have."""
-APART_COSINE_MIN = 0.4
-"""Two statements without a common word, names aside, must be so alike to exclude each other: below it they are about
-two things, whatever the judge says, which was taught pairs about one. Of 22,985 pairs of neighbours among sentences of
-our own that have little to do with each other (training/, stores of up to 30) it took 83 for contradictions; 21 with
-both bars, which cost 15 of 1,059 contradictions that it was made with."""
-BESIDE_COSINE_MIN = 0.34
-"""So alike, where they have a word in common and the new one announces no change."""
-OTHER_NAMES_COSINE_MIN = 0.3
-"""So alike what is left without their names must be where these are different ones: made-up names resemble each other,
-and so do the texts around them, which says nothing of what they are told for. It costs 3 of 1,087 contradictions of our
-own."""
 UNSETTLED_MIN = 0.3
 """From here on a pair whose statements both stay is said to be unsettled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """The least cosines, of one embedding model's vectors, of statements of which one may retire the other.
+
+    ``apart``: of two without a common word, names aside: below it they are about two things, whatever the judge says,
+    which was taught pairs about one. ``beside``: of two with a word in common, where the new one announces no change.
+    ``other_names``: of what is left without their names where these are different ones: made-up names resemble each
+    other, and so do the texts around them, which says nothing of what they are told for.
+    """
+
+    apart: float
+    beside: float
+    other_names: float
+
+
+MINILM_BARS = Bars(apart=0.4, beside=0.34, other_names=0.3)
+"""Of 22,985 pairs of neighbours among sentences of our own that have little to do with each other (training/, stores of
+up to 30) the judge took 83 for contradictions; 21 with the first two bars, which cost 15 of 1,059 contradictions that
+it was made with. ``other_names`` costs 3 of 1,087."""
+BARS = {"multilingual-e5-small": Bars(apart=0.47, beside=0.44, other_names=0.44)}
+"""Of other models, where they cost as large a share of the contradictions that the judge was made with."""
+
+
+def bars_for(signature: str) -> Bars:
+    """Of the model that an embedder's signature names."""
+    return next((bars for model, bars in BARS.items() if model in signature), MINILM_BARS)
 
 
 class Verdict(StrEnum):
@@ -115,7 +132,14 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
     return Judged(Verdict.CONTRADICTION)
 
 
-def apart(old: str, new: str, cosine: float, nameless_cosine: float | None, corrects: bool = False) -> bool:
+def apart(
+    old: str,
+    new: str,
+    cosine: float,
+    nameless_cosine: float | None,
+    corrects: bool = False,
+    bars: Bars = MINILM_BARS,
+) -> bool:
     """Whether the statements are about different things, so that neither excludes the other: neither their words nor
     their vectors have enough in common. The cosines are those of the texts and of the texts without their names (None:
     nothing is left); the higher one counts. ``corrects`` as for ``decided``."""
@@ -123,11 +147,11 @@ def apart(old: str, new: str, cosine: float, nameless_cosine: float | None, corr
     if corrects and "corrects" in other.marks:
         return False
     alike = cosine if nameless_cosine is None else max(cosine, nameless_cosine)
-    if nameless_cosine is not None and nameless_cosine < OTHER_NAMES_COSINE_MIN and _named_otherwise(one, other):
+    if nameless_cosine is not None and nameless_cosine < bars.other_names and _named_otherwise(one, other):
         alike = nameless_cosine
     if (one.content - one.names).isdisjoint(other.content - other.names):
-        return alike < APART_COSINE_MIN
-    return alike < BESIDE_COSINE_MIN and other.marks.isdisjoint({"ends", "changes", "corrects"})
+        return alike < bars.apart
+    return alike < bars.beside and other.marks.isdisjoint({"ends", "changes", "corrects"})
 
 
 def _named_otherwise(one: Told, other: Told) -> bool:

@@ -32,7 +32,6 @@ from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 
 Mask = npt.NDArray[np.bool_]
 
-RECALL = CLASSES.index("recall")
 MUST = KINDS.index("must")
 GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
 SPEAKS = slice(len(CLASSES) + 1, None)
@@ -48,11 +47,7 @@ PROFILE_CUT = -6.0
 TOLD_SHARE = 0.9
 """What whoever wrote a memory said of its standing counts so much; the rest is what its vector says."""
 STANDING_LEAST = 0.5
-RECALL_LENIENCY = 1.5
-"""How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
-INTIMATE_STRICTNESS = 1.0
-"""How much surer it has to be that such a question needs what the user must or must not."""
-LOGIT_WEIGHT = 0.1
+LOGIT_WEIGHT = 0.3
 """Of a memory's log-odds, in units of cosine: they order what is nearly as near."""
 FIRST_LINES, LATER_STRICTNESS = 3, 0.3
 """So many memories need no more than the cut; each one after them has to be so much surer than the one before had to
@@ -113,7 +108,7 @@ class Decision:
 
     @property
     def cut(self) -> float:
-        """The least log-odds of what is shown for most requests; minus infinity where it is uncalibrated."""
+        """The least log-odds of what is shown; minus infinity where it is uncalibrated."""
         if self._reader is not None:
             return self._reader.cut
         return -math.inf if self._trained is None else self._trained.memory_cut
@@ -163,10 +158,9 @@ class Decision:
         shown = held(here)
         if self._reader is not None and is_read:
             far_behind = float(logits.max()) - BEHIND_BEST_MAX
-            shown = shown | (logits >= np.maximum(_cuts(self._reader.cut, about, kinds), far_behind))
+            shown = shown | (logits >= max(self._reader.cut, far_behind))
         elif request.is_served:
-            cuts = PROFILE_CUT if request.lists_profile else _cuts(trained.memory_cut, about, kinds)
-            surplus = logits - np.float32(cuts)
+            surplus = logits - np.float32(PROFILE_CUT if request.lists_profile else trained.memory_cut)
             if not request.lists_profile:
                 surplus = _later_surplus(surplus, here.fused + LOGIT_WEIGHT * logits)
             shown = shown | (surplus >= 0)
@@ -252,13 +246,6 @@ def _mean(share: float, regression: Floats, reader: Floats) -> Floats:
 def _is_for(trained: Trained, vector: Vector) -> bool:
     """Whether anything can be said of this vector: it is of the right length, and says something itself."""
     return trained.asks_weights.size == vector.size + 1 and bool(np.isfinite(vector).all() and vector.any())
-
-
-def _cuts(cut: float, about: Floats, kinds: Floats) -> Floats:
-    """The least log-odds of each memory (n,). Nobody is reminded of an illness who asks for a street."""
-    leniency = RECALL_LENIENCY * float(about[RECALL]) * (1.0 - kinds[:, MUST])
-    cuts: Floats = (cut - leniency + INTIMATE_STRICTNESS * kinds[:, MUST] * float(about[RECALL])).astype(np.float32)
-    return cuts
 
 
 def _later_surplus(surplus: Floats, order: Floats) -> Floats:
