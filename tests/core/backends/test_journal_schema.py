@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import psycopg
 import pytest
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.schema import HEAD, MIGRATIONS, _upgrade
+from semmem.backends.sql.schema import HEAD
+from semmem.backends.sql.tables import metadata
 from semmem.memory import PromptCache, Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.history import Uses
@@ -31,6 +30,8 @@ from tests.support.usage import script
 
 EARLIER = Path(__file__).parent / "journal_of_029ae4f.sql"
 """What that build's SQLite file holds: turns in all states, a leased batch with facts, a version, uses, marks."""
+WITH_CONVERSATIONS = Path(__file__).parent / "journal_of_ffa58ef.sql"
+"""What that build's file holds, of revision 15: turns, a conversation with its messages, uses, and marks."""
 
 
 @asynccontextmanager
@@ -41,14 +42,15 @@ async def opened(place: Place) -> AsyncIterator[SqlJournal]:
     await journal.close()
 
 
-def written_by_an_earlier_build(place: Place) -> Place:
+def written_by_an_earlier_build(place: Place, dump: Path = EARLIER) -> Place:
     """In a database the same tables and rows, in its own words: that build knew only files."""
     if isinstance(place, Path):
         with closing(sqlite3.connect(place)) as file:
-            file.executescript(EARLIER.read_text())
+            file.executescript(dump.read_text())
     else:
         with psycopg.connect(place, autocommit=True) as connection:
-            connection.execute(EARLIER.read_text().replace(" DOUBLE", " DOUBLE PRECISION").encode())
+            words = dump.read_text().replace(" DOUBLE", " DOUBLE PRECISION").replace(" BLOB", " BYTEA")
+            connection.execute(words.encode())
     return place
 
 
@@ -76,6 +78,14 @@ def shape(conn: Connection) -> dict[str, Any]:
     }
 
 
+def shape_of_a_file(conn: Connection) -> dict[str, Any]:
+    """Without what only a server's columns say: the words of a file were used to make them."""
+    return {
+        name: ([(column, type_.replace(' COLLATE "C"', ""), null) for column, type_, null in columns], *rest)
+        for name, (columns, *rest) in shape(conn).items()
+    }
+
+
 def _condition(index: Any) -> str:
     options = index.get("dialect_options", {})
     where = next((str(value) for name, value in options.items() if name.endswith("_where")), "")
@@ -100,20 +110,66 @@ async def test_a_journal_of_an_earlier_build_keeps_what_it_has_and_goes_on(earli
         assert await learnt(journal) == {"new": "Noted.", "t5": None}
 
 
-async def test_every_revision_can_be_undone_and_made_again_without_a_change_to_what_was_there(earlier: Place) -> None:
-    revisions = [each.revision for each in ScriptDirectory(str(MIGRATIONS)).walk_revisions()]
+async def test_a_journal_with_conversations_keeps_them_and_is_brought_up_to_date(
+    place: Place, postgres: TestServer, tmp_path: Path
+) -> None:
+    earlier = tmp_path / "ffa58ef.db" if isinstance(place, Path) else postgres.create(f"ffa58ef-{worker_name()}")
+    written_by_an_earlier_build(earlier, WITH_CONVERSATIONS)
+    async with opened(place) as made:
+        expected = await made._database.read(shape_of_a_file)
+    ada = Scope("ada", session="s1")
+    for _ in range(2):
+        async with opened(earlier) as journal:
+            assert await journal._database.read(shape_of_a_file) == expected
+            assert await journal.uses("ada") == {"mem_1": Uses(3, 123.0)}
+            assert await journal.forgotten_at("eve") == 170.0
+            kept = await journal.conversation_of(ada)
+            assert kept is not None
+            said = [each.content for each in await journal.messages(ada, kept.id)]
+            assert said == ["I like tea", "Noted.", "My name is Ada\x00", "Hello Ada"]
+            turns = await journal.unlearnt("bob", until=1000.0, limit=10)
+            assert [each.user_text for each in turns] == ["I keep bees"]
+            assert (await rows_of(journal))["journal_revision"] == [(HEAD,)]
+
+
+async def test_whatever_a_journal_lacks_of_a_revision_is_added_without_a_change_to_what_was_there(
+    earlier: Place,
+) -> None:
+    """Each index, each later table and each column with a default is taken away once."""
     names = {table: [name for (name,) in sqlite3_columns(table)] for table in EARLIER_TABLES}
     async with opened(earlier) as journal:
         before = await journal._database.read(lambda conn: rows(conn, names))
         expected = await journal._database.read(shape)
         assert before["turns"]
-        for revision in [*revisions[1:], "base"]:
-            await journal._database.write(partial(downgrade, revision=revision))
-            assert await journal._database.read(lambda conn: rows(conn, names)) == before
+        await journal._database.write(take_away_what_came_later)
     for _ in range(2):
         async with opened(earlier) as journal:
             assert await journal._database.read(lambda conn: rows(conn, names)) == before
             assert await journal._database.read(shape) == expected
+
+
+LATER_COLUMNS = {
+    "turns": ("trace",),
+    "conversation_messages": ("whole", "shown", "withheld"),
+    "conversations": ("progress", "last_answer", "withheld_from", "withheld_until"),
+    "forgotten": ("hidden_at", "ahead_at"),
+    "usage_requests": ("prompt_tokens", "cached_tokens"),
+    "usage_hours": ("cache_reported", "prompt_tokens", "cached_tokens"),
+    "usage_days": ("cache_reported", "prompt_tokens", "cached_tokens"),
+}
+"""What revisions have added to tables that were there."""
+
+
+def take_away_what_came_later(conn: Connection) -> None:
+    for table in metadata.sorted_tables:
+        for index in table.indexes:
+            index.drop(conn)
+    for name, columns in LATER_COLUMNS.items():
+        for column in columns:
+            conn.execute(text(f"ALTER TABLE {name} DROP COLUMN {column}"))
+    for name in sorted(metadata.tables.keys() - {*EARLIER_TABLES, *LATER_COLUMNS, "journal_schema"}):
+        conn.execute(text(f"DROP TABLE {name}"))
+    conn.execute(text("DROP TABLE journal_revision"))
 
 
 def rows(conn: Connection, names: dict[str, list[str]]) -> dict[str, list[tuple[object, ...]]]:
@@ -122,12 +178,6 @@ def rows(conn: Connection, names: dict[str, list[str]]) -> dict[str, list[tuple[
         table: sorted((tuple(row) for row in conn.exec_driver_sql(f"SELECT {', '.join(each)} FROM {table}")), key=repr)
         for table, each in names.items()
     }
-
-
-def downgrade(conn: Connection, revision: str) -> None:
-    config = Config(attributes={"connection": conn})
-    config.set_main_option("script_location", str(MIGRATIONS))
-    command.downgrade(config, revision)
 
 
 async def test_an_earlier_build_goes_on_with_the_file_of_this_one(tmp_path: Path) -> None:
@@ -165,7 +215,10 @@ def add_sums_of_before(conn: Connection) -> None:
 
 async def test_usage_of_before_what_was_cached_was_kept_is_unknown_and_is_added_to(place: Place) -> None:
     async with opened(place) as journal:
-        await journal._database.write(partial(downgrade, revision="0016"))
+        for table in ("usage_requests", "usage_hours", "usage_days"):
+            for column in LATER_COLUMNS[table]:
+                await change(journal, f"ALTER TABLE {table} DROP COLUMN {column}")
+        await change(journal, "UPDATE journal_revision SET version_num = '0016'")
         await journal._database.write(add_sums_of_before)
     async with opened(place) as journal:
         [before] = await journal.usage_sums(Span(0, DAY_S), ())
@@ -197,23 +250,21 @@ def sqlite3_columns(table: str) -> list[tuple[str]]:
         return [(name,) for _, name, *_ in file.execute(f"PRAGMA table_info({table})")]
 
 
-async def test_the_revisions_come_to_what_is_made_at_once(place: Place, postgres: TestServer, tmp_path: Path) -> None:
-    by_revisions: Place = (
-        tmp_path / "upgraded.db" if isinstance(place, Path) else postgres.create(f"upgraded-{worker_name()}")
-    )
-    async with opened(place) as made:
-        expected = await made._database.read(shape)
-    async with opened(by_revisions) as upgraded:
-        for name in expected:
-            await change(upgraded, f"DROP TABLE {name}")
-        await upgraded._database.write(_upgrade)
-        assert await upgraded._database.read(shape) == expected
-        assert (await rows_of(upgraded))["journal_revision"] == [(HEAD,)]
-        assert (await rows_of(upgraded))["journal_schema"] == [(2,)]
+def test_a_change_of_the_tables_raises_the_revision() -> None:
+    """Else journals that have the revision would not be given what they lack. Then a new digest belongs here."""
+    made = [str(CreateTable(table)) for table in metadata.sorted_tables]
+    made += sorted(str(CreateIndex(index)) for table in metadata.sorted_tables for index in table.indexes)
+    assert (HEAD, hashlib.sha256("".join(made).encode()).hexdigest()[:16]) == ("0018", "c0eb556db163e22c")
 
 
-def test_the_newest_revision_is_the_one_that_is_asked_for() -> None:
-    assert ScriptDirectory(str(MIGRATIONS)).get_heads() == [HEAD]
+async def test_a_journal_of_schema_1_learns_who_is_known(earlier: Place) -> None:
+    async with opened(earlier) as journal:
+        await change(journal, "DELETE FROM users")
+        await change(journal, "DROP TABLE journal_revision")
+        await change(journal, "UPDATE journal_schema SET version = 1")
+    async with opened(earlier) as journal:
+        assert {"ada", "bob"} <= set(await journal.named_users())
+        assert (await rows_of(journal))["journal_schema"] == [(2,)]
 
 
 async def test_a_build_goes_on_with_what_a_later_one_has_added_to(place: Place) -> None:

@@ -90,7 +90,7 @@ ABSENT = (
 )
 """What the image is without; whoever needs one of them says so."""
 LATE = (
-    *("alembic.command", "cryptography.hazmat.primitives.asymmetric.rsa", "jwt", "mcp.server", "milvus_lite.cmdline"),
+    *("cryptography.hazmat.primitives.asymmetric.rsa", "jwt", "mcp.server", "milvus_lite.cmdline"),
     *("onnxruntime", "opentelemetry.exporter.otlp.proto.http.trace_exporter", "psycopg", "pyarrow.compute"),
     *("pyarrow.parquet", "redis.asyncio", "tokenizers", "uvloop", "ctypes", "lzma", "sqlite3", "ssl", "zoneinfo"),
 )
