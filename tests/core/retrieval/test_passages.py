@@ -130,7 +130,7 @@ async def test_what_was_answered_is_told_to_who_asks_what_was_talked_about(world
 
 async def test_of_answers_in_the_same_words_the_last_one_is_told(world: World) -> None:
     for number, at in enumerate((NOW - 90.0, NOW - 30.0, NOW - 60.0)):
-        gist = kept(f"psg_answer{number}", "here is the green boat", turn=f"t{number + 4}")
+        gist = kept(f"psg_answer{number}", "the green boat is in Ghent", turn=f"t{number + 4}")
         await world.put(replace(gist, type=MemoryType.GIST, source=replace(gist.source, time=at)))
     world.search = replace(world.search, looks_back=lambda _question, _vector: True)
     assert set(await world.ask()) == {"psg_boat", "psg_answer1"}
