@@ -666,6 +666,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.asked_model.asked": _NAMES,
     "extraction.candidate.expiry": _VALUES,
     "extraction.candidate.updated": _VALUES,
+    "upkeep.model_writing.made_id": _NAMES,
     "upkeep.consolidation.Consolidator.groups": _WAITS,
     "upkeep.consolidation.Consolidator.merge": _NAMES,
     "upkeep.consolidation.cosines": "looks at vectors only",
