@@ -35,7 +35,7 @@ from semmem.config.settings import Settings
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
-from semmem.wiring import backends
+from semmem.wiring import stores
 from tests.support.fakes import HashEmbedder
 from tests.support.serve import use_embedder
 
@@ -98,7 +98,7 @@ def main() -> int:
 
     threading.Thread(target=obey_clock, args=(options.switch,), daemon=True).start()
     use_embedder(embedder)
-    backends.journal = journal
+    stores.journal = journal
     return semmem(["serve", "--config", options.config])
 
 

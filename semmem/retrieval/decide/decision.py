@@ -32,6 +32,7 @@ from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 
 Mask = npt.NDArray[np.bool_]
 
+RECALL = CLASSES.index("recall")
 MUST = KINDS.index("must")
 GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
 SPEAKS = slice(len(CLASSES) + 1, None)
@@ -47,6 +48,8 @@ PROFILE_CUT = -6.0
 TOLD_SHARE = 0.9
 """What whoever wrote a memory said of its standing counts so much; the rest is what its vector says."""
 STANDING_LEAST = 0.5
+RECALL_LENIENCY = 1.0
+"""How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
 LOGIT_WEIGHT = 0.3
 """Of a memory's log-odds, in units of cosine: they order what is nearly as near."""
 FIRST_LINES, LATER_STRICTNESS = 3, 0.3
@@ -158,9 +161,9 @@ class Decision:
         shown = held(here)
         if self._reader is not None and is_read:
             far_behind = float(logits.max()) - BEHIND_BEST_MAX
-            shown = shown | (logits >= max(self._reader.cut, far_behind))
+            shown = shown | (logits >= max(_cut(self._reader.cut, about), far_behind))
         elif request.is_served:
-            surplus = logits - np.float32(PROFILE_CUT if request.lists_profile else trained.memory_cut)
+            surplus = logits - np.float32(PROFILE_CUT if request.lists_profile else _cut(trained.memory_cut, about))
             if not request.lists_profile:
                 surplus = _later_surplus(surplus, here.fused + LOGIT_WEIGHT * logits)
             shown = shown | (surplus >= 0)
@@ -246,6 +249,10 @@ def _mean(share: float, regression: Floats, reader: Floats) -> Floats:
 def _is_for(trained: Trained, vector: Vector) -> bool:
     """Whether anything can be said of this vector: it is of the right length, and says something itself."""
     return trained.asks_weights.size == vector.size + 1 and bool(np.isfinite(vector).all() and vector.any())
+
+
+def _cut(cut: float, about: Floats) -> float:
+    return cut - RECALL_LENIENCY * float(about[RECALL])
 
 
 def _later_surplus(surplus: Floats, order: Floats) -> Floats:
