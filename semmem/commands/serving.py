@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -74,7 +74,8 @@ def _check_arguments(parser: Parser) -> None:
 def _check(given: argparse.Namespace) -> int:
     path, here = given.config, not given.elsewhere
     settings, problems = _examined(path, here=here)
-    notes = [] if settings is None or problems else [*remarks(settings, os.environ, here=here), _advice(settings)]
+    good = None if problems else settings
+    notes = [] if good is None else [*remarks(good, os.environ, here=here), *_advice(good)]
     if given.json:
         told = {"config": str(path), "ok": not problems, "problems": [asdict(each) for each in problems]}
         document(told | {"remarks": notes})
@@ -86,10 +87,21 @@ def _check(given: argparse.Namespace) -> int:
     return MISUSED if problems else 0
 
 
-def _advice(settings: Settings) -> str:
+def _advice(settings: Settings) -> Iterator[str]:
+    """How many users have room in process, and what will happen to a request."""
     from semmem.retrieval.index.sizes import advice
 
-    return advice(settings.memory.hot_cache.bytes_max, settings.memory.embedding.dimension)
+    memory, places = settings.memory, settings.identity.places
+    yield advice(memory.hot_cache.bytes_max, memory.embedding.dimension)
+    if memory.enabled and places:
+        learnt = "what they say is learnt from" if memory.auto_store else "nothing is learnt"
+        yield (
+            f"a request is given at most {memory.default_retrieval_limit} memories of the user that"
+            f" {', then '.join(places)} names, within {settings.deadlines.phase_ms} ms, and {learnt}; of nobody, it"
+            " passes as it came"
+        )
+    else:
+        yield "every request passes as it came"
 
 
 def _examined(path: Path | None, *, here: bool) -> tuple[Settings | None, list[Problem]]:

@@ -8,6 +8,7 @@ from semmem import __version__
 from semmem.commands import (
     conversing,
     copies,
+    doctor,
     forgetting,
     memories,
     models,
@@ -71,6 +72,7 @@ COMMANDS = (
     operating.USERS,
     switching.SWITCHES,
     operating.STATUS,
+    doctor.DOCTOR,
     serving.MCP,
     completion_command(lambda: root_parser()),
     help_command(lambda: root_parser()),

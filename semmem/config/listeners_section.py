@@ -69,6 +69,17 @@ class IdentitySection(Section):
     session_idle_s: Seconds = key(1800.0, "silence after which the same opening words start another session")
     user_chars_max: int = key(256, "longest user id; a longer one counts as no user", ge=16, le=256)
 
+    @property
+    def places(self) -> list[str]:
+        """Where the user's id is looked for, in words and in order; empty: nobody is ever known."""
+        claim = f"{'.'.join(self.metadata_claim)} of Envoy's metadata {self.metadata_namespace}"
+        return [
+            *([claim] if self.metadata_namespace else []),
+            *(f"header {header}" for header in self.trusted_headers),
+            *(["the API key"] if self.api_key.enabled else []),
+            *(["the request's body"] if self.allow_untrusted_body else []),
+        ]
+
 
 _METADATA = "namespace, then keys, of the same in Envoy's dynamic metadata; what stands there beats {}"
 

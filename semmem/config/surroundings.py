@@ -54,6 +54,8 @@ def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> It
         if environ.get(name.name):
             means = f"sets {name.becomes}" if name.becomes else f"is not obeyed: {name.reason}; {name.instead}"
             yield f"{name.name}, a name of {name.origin}, {means}"
+    if not settings.identity.places:
+        yield "identity names no place: nobody is ever known to be asking, and nothing is remembered of anybody"
     embedding = settings.memory.embedding
     if embedding.source == "none":
         yield f"memory.embedding.source is none: {WITHOUT_A_MODEL}"

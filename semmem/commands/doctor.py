@@ -1,0 +1,390 @@
+"""``semmem doctor``: walks from the configuration to what was learnt, and stops at the first link that is wrong.
+
+Everything is read from outside: the configuration, semmem's health address and API, and Envoy's admin page. Nothing is
+sent through Envoy and nothing is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from semmem.commands.asking import ASKING, add_connection, connected, settings_of
+from semmem.commands.command import Command, Parser
+from semmem.commands.failure import NOT_DONE, Failure
+from semmem.commands.terminal import document, write
+from semmem.config import Settings, examine
+from semmem.request.outcome import Outcome
+
+if TYPE_CHECKING:
+    from semmem.commands.envoy_reading import EnvoyAdmin, Filter
+
+ENVOY_ADMIN = "http://127.0.0.1:9901"
+TIMEOUT_S = 5.0
+LAST = 50
+"""So many of the last requests are looked at."""
+WRONG_SHARE = 0.2
+"""From this share on a word that is no good is wrong."""
+
+Totals = dict[str, Counter[str]]
+
+
+class State(StrEnum):
+    """Of a link: as it should be, not as it should be, or nothing that could be looked at."""
+
+    WORKS = "works"
+    WRONG = "WRONG"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One link of the chain. ``seen``: what was found there. ``remedy``: what to do about it."""
+
+    link: str
+    state: State
+    seen: str
+    remedy: str = ""
+
+
+WRONG_OUTCOMES: dict[Outcome, tuple[str, str]] = {
+    Outcome.ANONYMOUS: ("nobody was known to be asking", ""),
+    Outcome.STORE_DOWN: ("the store of memories is away", "look at memory.milvus.address and at the store's own log"),
+    Outcome.STORE_TIMEOUT: (
+        "the store did not answer in time",
+        "raise deadlines.store_ms (and phase_ms above it), or give the store more room; right after a start it passes",
+    ),
+    Outcome.EMBEDDER_DOWN: ("no vectors were made", "look at memory.embedding and at semmem's log for the embedder"),
+    Outcome.DEGRADED: ("no vectors were made", "look at memory.embedding and at semmem's log for the embedder"),
+    Outcome.EMBEDDER_BUSY: (
+        "vectors came too late",
+        "more requests come than this machine can embed: more cores or replicas",
+    ),
+    Outcome.TIMEOUT: ("semmem's own time was over", "raise deadlines.phase_ms, and Envoy's message_timeout above it"),
+    Outcome.MALFORMED: (
+        "the bodies were no requests of a known API",
+        "is the route for JSON, and request_body_mode BUFFERED?",
+    ),
+    Outcome.OVERSIZE: ("the bodies were too large", "raise limits.request_body_bytes_max, or the limits of messages"),
+    Outcome.COMPRESSED: ("the bodies were compressed", "clients must not send a content-encoding"),
+    Outcome.OTHER_PATH: (
+        "the paths were no API that semmem knows",
+        "switch semmem on only for routes of /v1/chat/completions, /v1/responses and /v1/messages",
+    ),
+    Outcome.OPTED_OUT: (
+        "memory was switched off by configuration or request",
+        "look at memory.auto_store, capture, and at the client's x-semmem-memory",
+    ),
+    Outcome.BLOCKED: ("an earlier filter refused them", "look at signals.blocked_header and blocked_metadata"),
+    Outcome.PII: ("an earlier filter found personal data", "look at signals.pii_header and pii_metadata"),
+    Outcome.SWITCHED_OFF: ("an administrator switched memory off", "semmem switches"),
+    Outcome.READING_OFF: ("an administrator switched reading off", "semmem switches"),
+}
+"""What a word means that is no good, where it is said often, and what to do."""
+
+
+class Chain:
+    """The links, in the order in which a request meets them."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._given = given
+
+    def findings(self) -> Iterator[Finding]:
+        """One for each link; after one that is wrong nothing is worth knowing."""
+        for link in (
+            self._configuration,
+            self._semmem,
+            self._parts,
+            self._envoy_answers,
+            self._filters,
+            self._routes,
+            self._cluster,
+            self._requests,
+            self._outcomes,
+            self._answers,
+            self._learning,
+        ):
+            finding = link()
+            yield finding
+            if finding.state is State.WRONG:
+                return
+
+    # --- semmem ------------------------------------------------------------------------------------------------------
+
+    def _configuration(self) -> Finding:
+        settings, problems = examine(self._given.config, os.environ, here=False)
+        name = str(self._given.config or "the defaults")
+        if settings is None or problems:
+            return _wrong("configuration", f"{problems[0]}", f"semmem check {name} says everything that is wrong")
+        return Finding("configuration", State.WORKS, f"{name}; who is asking: {_identity(settings)}")
+
+    @cached_property
+    def _settings(self) -> Settings:
+        return settings_of(self._given)
+
+    @cached_property
+    def _health(self) -> str:
+        told: str | None = self._given.health
+        return (told or f"http://{self._settings.listeners.health.address}").rstrip("/")
+
+    def _semmem(self) -> Finding:
+        try:
+            answer = _get(f"{self._health}/healthz")
+        except httpx.HTTPError as error:
+            remedy = "start it (semmem serve --config FILE), or name its health address with --health"
+            return _wrong("semmem", f"{self._health} does not answer ({_said(error)})", remedy)
+        if not answer.is_success or answer.text.strip() != "ok":
+            return _wrong("semmem", f"{self._health} is not semmem's health address", "name it with --health")
+        return Finding("semmem", State.WORKS, f"runs; its health address is {self._health}")
+
+    def _parts(self) -> Finding:
+        try:
+            told = _get(f"{self._health}/readyz").json()
+            why: dict[str, str] = told.pop("why", {})
+        except (httpx.HTTPError, ValueError) as error:
+            return _wrong("parts", f"{self._health}/readyz does not answer ({_said(error)})", "look at semmem's log")
+        if why:
+            name, reason = next(iter(why.items()))
+            return _wrong("parts", f"{name}: {reason}", "semmem's log says more; semmem status asks each part anew")
+        return Finding("parts", State.WORKS, f"ready: {', '.join(told)}")
+
+    # --- Envoy -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _envoy(self) -> EnvoyAdmin:
+        from semmem.commands.envoy_reading import EnvoyAdmin
+
+        return EnvoyAdmin(self._given.envoy_admin.rstrip("/"))
+
+    def _envoy_answers(self) -> Finding:
+        try:
+            state = self._envoy.state()
+        except httpx.HTTPError as error:
+            remedy = "start Envoy, or name its admin page with --envoy-admin (in Kubernetes: kubectl port-forward)"
+            return _wrong("Envoy", f"{self._given.envoy_admin} does not answer ({_said(error)})", remedy)
+        except ValueError:
+            remedy = "name Envoy's admin page with --envoy-admin"
+            return _wrong("Envoy", f"{self._given.envoy_admin} is no admin page of Envoy's", remedy)
+        if state != "LIVE":
+            return _wrong("Envoy", f"its state is {state}", "look at Envoy's log")
+        return Finding("Envoy", State.WORKS, "serves")
+
+    @property
+    def _roles(self) -> tuple[str, ...]:
+        """Of the filters that there must be: one alone is to hear answers too, or none is, where so configured."""
+        return ("mutate", "observe") if self._settings.capture.mode == "observe" else ("mutate",)
+
+    @cached_property
+    def _semmem_filters(self) -> list[Filter]:
+        return self._envoy.filters()
+
+    def _filter_of(self, role: str) -> Filter:
+        return next(each for each in self._semmem_filters if each.role == role)
+
+    def _filters(self) -> Finding:
+        found = self._semmem_filters
+        if not found:
+            return _wrong("filters", "no ext_proc filter of Envoy's asks semmem", "take both from deploy/envoy.yaml")
+        for each in found:
+            if each.role not in ("mutate", "observe"):
+                remedy = "grpc_service.initial_metadata: [{key: x-semmem-role, value: mutate}], or observe"
+                return _wrong("filters", f"{each.name} does not say which side it is", remedy)
+        for role in self._roles:
+            if all(each.role != role for each in found):
+                seen = f"no filter sends {_SENDS[role]} (x-semmem-role: {role})"
+                return _wrong("filters", seen, "take it from deploy/envoy.yaml")
+        wrong = next(filter(None, (_wrong_filter(self._filter_of(role)) for role in self._roles)), None)
+        return wrong or Finding("filters", State.WORKS, ", ".join(each.name for each in found))
+
+    def _routes(self) -> Finding:
+        served: dict[str, list[str]] = {}
+        for role in self._roles:
+            each = self._filter_of(role)
+            on, off = self._envoy.routes_with(each.name)
+            if not each.enabled and not on:
+                remedy = "typed_per_filter_config, as the routes of deploy/envoy.yaml have it"
+                return _wrong("routes", f"{each.name} is disabled, and no route switches it on", remedy)
+            served[role] = on if not each.enabled else [f"all but {', '.join(off)}"] if off else ["all"]
+        asked, answered = (", ".join(served[role]) for role in (self._roles[0], self._roles[-1]))
+        if asked != answered:
+            remedy = "switch both filters on for the same routes: what only one of them sees is not learnt from"
+            return _wrong("routes", f"requests of {asked} are sent, and answers of {answered}", remedy)
+        return Finding("routes", State.WORKS, asked)
+
+    def _cluster(self) -> Finding:
+        name = self._filter_of("mutate").cluster
+        own = self._settings.listeners.grpc.address
+        hosts = self._envoy.hosts(name)
+        if not hosts:
+            why = "has no host" if hosts is not None else "is not there"
+            return _wrong("cluster", f"Envoy's cluster {name} {why}", f"its address is where semmem listens: {own}")
+        healthy = [host.address for host in hosts if host.healthy]
+        if not healthy:
+            seen = f"no host of Envoy's cluster {name} is healthy: {', '.join(host.address for host in hosts)}"
+            return _wrong(
+                "cluster", seen, f"semmem listens at {own} by this configuration; the cluster must speak HTTP/2"
+            )
+        return Finding("cluster", State.WORKS, f"{name}: {', '.join(healthy)}")
+
+    # --- what came by ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _totals(self) -> Totals:
+        from semmem.telemetry.totals import totals_of
+
+        return totals_of(_get(f"{self._health}/metrics").text)
+
+    def _requests(self) -> Finding:
+        seen = self._totals.get("semmem_requests_total", Counter()).total()
+        if seen:
+            return Finding("requests", State.WORKS, f"{seen} since semmem started")
+        if sent := self._envoy.requests():
+            on, _ = self._envoy.routes_with(self._filter_of("mutate").name)
+            seen_by = f"Envoy has had {sent}, and semmem none"
+            return _wrong("requests", seen_by, f"are they POSTs to {', '.join(on) or 'a route with semmem'}?")
+        return Finding("requests", State.UNKNOWN, "none yet", "send one to Envoy, and ask again")
+
+    @cached_property
+    def _last(self) -> Counter[str]:
+        """Outcome words of the last requests; without a token those of all since the start."""
+        try:
+            told: Any = connected(self._given, self._settings, timeout_s=TIMEOUT_S).call("GET", "/v1/activity")
+            return Counter(each["outcome"] for each in told["requests"][-LAST:])
+        except Failure:
+            return self._totals.get("semmem_requests_total", Counter())
+
+    def _outcomes(self) -> Finding:
+        words = self._last
+        if not words:
+            return Finding("outcomes", State.UNKNOWN, "none yet")
+        counted = ", ".join(f"{word} {count}" for word, count in words.most_common(6))
+        for word, count in words.most_common():
+            if count < WRONG_SHARE * words.total():
+                break
+            if word in WRONG_OUTCOMES:
+                what, remedy = WRONG_OUTCOMES[Outcome(word)]
+                remedy = remedy or f"semmem was told to look at: {_identity(self._settings)}"
+                return _wrong("outcomes", f"{what}: {word} {count} of the last {words.total()}", remedy)
+        return Finding("outcomes", State.WORKS, counted)
+
+    def _answers(self) -> Finding:
+        turns = self._totals.get("llm_memory_turns_total", Counter())
+        asked = sum(count for word, count in self._last.items() if word in _LEARNT_FROM)
+        if turns.total():
+            lost = turns["answer_lost"] + turns["unknown_encoding"]
+            if lost > WRONG_SHARE * turns.total() and lost > turns["answered"]:
+                seen = f"{lost} of {turns.total()} answers were lost, or compressed"
+                return _wrong("answers", seen, "what the model server answers must be 2xx, whole, and not zstd or br")
+            return Finding("answers", State.WORKS, ", ".join(f"{word} {count}" for word, count in turns.items()))
+        if asked and self._settings.capture.mode == "observe":
+            remedy = "is the observe filter on for these routes, and forwarding_namespaces [semmem] in it?"
+            return _wrong("answers", f"{asked} requests were read, and no answer was seen", remedy)
+        return Finding("answers", State.UNKNOWN, "none yet")
+
+    def _learning(self) -> Finding:
+        batches = self._totals.get("llm_memory_extraction_total", Counter())
+        failed = batches["extraction_failed"] + batches["gave_up"]
+        if dropped := self._totals.get("semmem_journal_dropped_total", Counter()).total():
+            return _wrong("learning", f"{dropped} halves of turns were lost to a full queue", "the journal is too slow")
+        if failed > batches.total() / 2:
+            remedy = "look at external_models (memory_extraction) and at semmem's log"
+            return _wrong("learning", f"{failed} of {batches.total()} batches failed", remedy)
+        at_once = self._totals.get("semmem_at_once_facts_total", Counter())
+        facts = self._totals.get("semmem_fact_actions_total", Counter()) + at_once
+        if facts.total():
+            return Finding("learning", State.WORKS, ", ".join(f"{word} {count}" for word, count in facts.items()))
+        about = "nothing that users said was worth keeping yet" if batches.total() else "nothing was learnt from yet"
+        remedy = "say something lasting of yourself, such as: I live in Oslo"
+        return Finding("learning", State.UNKNOWN, about, remedy)
+
+
+_SENDS = {"mutate": "requests", "observe": "answers"}
+_LEARNT_FROM = frozenset(
+    {Outcome.INJECTED, Outcome.NO_HITS, Outcome.COLD_DENSE, Outcome.GENERAL_FACT, Outcome.GREETING}
+)
+
+
+def _wrong_filter(each: Filter) -> Finding | None:
+    """What is wrong with how it is configured, in the order in which it would show."""
+    mutates = each.role == "mutate"
+    if not each.has("failure_mode_allow"):
+        return _wrong("filters", f"{each.name} fails requests when semmem is away", "failure_mode_allow: true")
+    mode, wanted = ("request_body_mode", "BUFFERED") if mutates else ("response_body_mode", "STREAMED")
+    if each.has("processing_mode", mode) != wanted:
+        seen = f"{each.name} does not send {_SENDS[each.role]} whole"
+        return _wrong("filters", seen, f"processing_mode.{mode}: {wanted}")
+    if not mutates and not each.has("observability_mode"):
+        return _wrong("filters", f"{each.name} makes every token wait for semmem", "observability_mode: true")
+    path = "receiving_namespaces" if mutates else "forwarding_namespaces"
+    if "semmem" not in (each.has("metadata_options", path, "untyped") or ()):
+        remedy = f"metadata_options: {{{path}: {{untyped: [semmem]}}}}"
+        return _wrong("filters", f"{each.name} does not pass on which request an answer is for", remedy)
+    return None
+
+
+def _identity(settings: Settings) -> str:
+    return ", then ".join(settings.identity.places) or "nowhere"
+
+
+def _wrong(link: str, seen: str, remedy: str) -> Finding:
+    return Finding(link, State.WRONG, seen, remedy)
+
+
+def _get(url: str) -> httpx.Response:
+    with httpx.Client(timeout=TIMEOUT_S, trust_env=False) as http:
+        return http.get(url)
+
+
+def _said(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add_argument("--health", metavar="URL", help="semmem's health address, when not as the configuration says")
+    parser.add_argument("--envoy-admin", metavar="URL", default=ENVOY_ADMIN, help=f"Envoy's admin page ({ENVOY_ADMIN})")
+    add_connection(parser)
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    found = list(Chain(given).findings())
+    wrong = found[-1] if found[-1].state is State.WRONG else None
+    if given.json:
+        document({"ok": wrong is None, "links": [asdict(each) for each in found]})
+    else:
+        write(line for each in found for line in shown(each))
+    return NOT_DONE if wrong else 0
+
+
+def shown(finding: Finding) -> Iterator[str]:
+    """A line, and another one for what to do."""
+    yield f"{finding.link:14} {finding.state:8} {finding.seen}"
+    if finding.remedy:
+        yield f"{'':14} {'':8} what to do: {finding.remedy}"
+
+
+DOCTOR = Command(
+    name="doctor",
+    does="why is nothing remembered? what is wrong first, and what to do",
+    about=(
+        "Walks from the configuration over semmem, its parts, Envoy, its filters, routes and cluster to the last"
+        " requests, their outcomes, the answers and what was learnt, and stops at the first link that is wrong. Reads"
+        " only; nothing is sent through Envoy. Exit status 1 where something is wrong. Without a token it judges all"
+        " requests since semmem started, with one the last 50."
+    ),
+    run=_doctor,
+    arguments=_arguments,
+    examples=(
+        ("semmem doctor --config config.yaml", "on the machine where both run"),
+        ("semmem doctor --envoy-admin http://127.0.0.1:19000", "Envoy Gateway, behind kubectl port-forward"),
+    ),
+    prints="each link with what was seen and what to do",
+    **ASKING,
+)

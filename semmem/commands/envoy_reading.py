@@ -1,0 +1,140 @@
+"""What a running Envoy says of semmem on its admin page: filters, routes, cluster, and how much came by.
+
+Read from ``/config_dump``, ``/clusters`` and ``/stats``, whatever the configuration came from (a file, xDS, a gateway's
+controller): filters and routes are looked for everywhere in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+Json = dict[str, Any]
+
+ROLES = ("mutate", "observe")
+TIMEOUT_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """An ext_proc filter of semmem's. ``role``: what its stream says it is for; empty: nothing. ``enabled``: without
+    any route's word."""
+
+    name: str
+    role: str
+    cluster: str
+    enabled: bool
+    config: Json
+
+    def has(self, *path: str) -> Any:
+        """What the configuration says there; None: nothing."""
+        found: Any = self.config
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host of a cluster: its address, and whether Envoy sends it anything."""
+
+    address: str
+    healthy: bool
+
+
+class EnvoyAdmin:
+    """Raises httpx.HTTPError where nobody answers, ValueError for an answer that is not Envoy's."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._configuration: Json | None = None
+
+    def state(self) -> str:
+        """One word, LIVE where it serves."""
+        answer = self._get("/server_info").json()
+        if not isinstance(answer, dict) or "state" not in answer:
+            raise ValueError("no state in it")
+        return str(answer["state"])
+
+    def filters(self) -> list[Filter]:
+        """Every ext_proc filter whose stream names a role, or whose cluster is one of theirs; each once."""
+        found = {each.name: each for each in map(_filter, self._dicts()) if each is not None}
+        clusters = {each.cluster for each in found.values() if each.role}
+        return [each for each in found.values() if each.role or each.cluster in clusters or "semmem" in each.cluster]
+
+    def routes_with(self, name: str) -> tuple[list[str], list[str]]:
+        """What routes match that switch the filter of this name on, and those that switch it off."""
+        on, off = list[str](), list[str]()
+        for entry in self._dicts():
+            own = (entry.get("typed_per_filter_config") or {}).get(name)
+            if isinstance(own, dict) and "match" in entry:
+                (off if own.get("disabled") else on).append(_matched(entry["match"]))
+        return list(dict.fromkeys(on)), list(dict.fromkeys(off))
+
+    def hosts(self, cluster: str) -> list[Host] | None:
+        """None: there is no such cluster."""
+        told = self._get("/clusters", format="json").json()
+        for status in told.get("cluster_statuses", ()):
+            if status.get("name") == cluster:
+                return [_host(each) for each in status.get("host_statuses", ())]
+        return None
+
+    def requests(self) -> int:
+        """Requests that listeners of clients have had, whatever their path."""
+        told = self._get("/stats", format="json", filter="downstream_rq_total$").json()
+        return sum(
+            int(each["value"])
+            for each in told.get("stats", ())
+            if "value" in each and each["name"].startswith("http.") and not each["name"].startswith("http.admin.")
+        )
+
+    def _dicts(self) -> Iterator[Json]:
+        if self._configuration is None:
+            self._configuration = self._get("/config_dump").json()
+        return _dicts(self._configuration)
+
+    def _get(self, path: str, **asked: str) -> httpx.Response:
+        with httpx.Client(timeout=TIMEOUT_S, trust_env=False) as http:
+            return http.get(self._url + path, params=asked).raise_for_status()
+
+
+def _dicts(told: Any) -> Iterator[Json]:
+    """Every object in a document. Without recursion: a configuration may be deep."""
+    left = [told]
+    while left:
+        entry = left.pop()
+        if isinstance(entry, dict):
+            yield entry
+            left += reversed(entry.values())
+        elif isinstance(entry, list):
+            left += reversed(entry)
+
+
+def _filter(entry: Json) -> Filter | None:
+    config = entry.get("typed_config")
+    if not isinstance(config, dict) or not str(config.get("@type", "")).endswith(".ext_proc.v3.ExternalProcessor"):
+        return None
+    service = config.get("grpc_service") or {}
+    said = {each.get("key"): each.get("value", "") for each in service.get("initial_metadata", ())}
+    cluster = (service.get("envoy_grpc") or {}).get("cluster_name", "")
+    role = str(said.get("x-semmem-role", ""))
+    return Filter(str(entry.get("name", "")), role, cluster, not entry.get("disabled", False), config)
+
+
+def _matched(match: Any) -> str:
+    if isinstance(match, dict):
+        for kind, behind in (("path", ""), ("prefix", "*"), ("path_separated_prefix", "/*")):
+            if kind in match:
+                return f"{match[kind]}{behind}"
+    return "a pattern"
+
+
+def _host(told: Json) -> Host:
+    address = (told.get("address") or {}).get("socket_address") or {}
+    health = told.get("health_status") or {}
+    failed = any(health.get(flag) for flag in ("failed_active_health_check", "failed_outlier_check"))
+    at = f"{address.get('address', '?')}:{address.get('port_value', '?')}"
+    return Host(at, not failed and health.get("eds_health_status", "HEALTHY") == "HEALTHY")
