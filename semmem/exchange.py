@@ -36,6 +36,7 @@ from semmem.request.limits import ExchangeLimits
 from semmem.request.outcome import Outcome
 from semmem.request.permission import Switched
 from semmem.request.question import Question
+from semmem.request.record import NAME_CHARS_MAX, RequestRecord
 from semmem.retrieval.begun import Begun
 from semmem.retrieval.block import Block, memories_in
 from semmem.retrieval.context import without_blocks
@@ -55,7 +56,8 @@ REWRITING_S = 0.05
 
 class RequestResult(Struct, frozen=True):
     """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted.
-    ``switched``: what an administrator's switch kept from it. ``compressed``: how it was made shorter."""
+    ``switched``: what an administrator's switch kept from it. ``compressed``: how it was made shorter. ``record``: None
+    where nobody is known to be asking."""
 
     outcome: Outcome
     body: bytes | None = None
@@ -64,6 +66,7 @@ class RequestResult(Struct, frozen=True):
     tokens: int = 0
     switched: Switched = Switched.NOTHING
     compressed: Compressed | None = None
+    record: RequestRecord | None = None
 
 
 class _Request(Struct, frozen=True):
@@ -87,6 +90,7 @@ class _Decision(Struct, frozen=True):
     switched: Switched = Switched.NOTHING
     compressed: Compressed | None = None
     chained: WithHistory | None = None
+    record: RequestRecord | None = None
 
 
 class Exchange:
@@ -175,7 +179,8 @@ class Exchange:
         refusal = asker.refusal
         if asker.scope is None or refusal is not None:
             await self._turns.decline(asker.scope, request.said, now)
-            return _Decision(refusal or Outcome.ANONYMOUS, switched=asker.switched)
+            record = None if asker.scope is None else _record(request, asker.request_id, asker.scope)
+            return _Decision(refusal or Outcome.ANONYMOUS, switched=asker.switched, record=record)
         question = Question(
             request.parsed.conversation, asker.scope, now, asker.allowed, asker.verdicts, request.deadline
         )
@@ -202,7 +207,8 @@ class Exchange:
         outcome = shown.outcome
         if outcome is Outcome.WRITE_ONLY and asker.switched is Switched.READING:
             outcome = Outcome.READING_OFF
-        return _Decision(outcome, ticket, shown.blocks, asker.switched, compressed, chained)
+        record = _record(request, asker.request_id, turn.scope, turn.id, shown)
+        return _Decision(outcome, ticket, shown.blocks, asker.switched, compressed, chained, record)
 
     async def _journalled(
         self, request: _Request, turn: CurrentTurn, asker: Asker, said_at: float, going_on: GoingOn
@@ -312,13 +318,13 @@ class Exchange:
         except TimeoutError:
             if chained is not None and self._histories is not None:
                 self._histories.count(Chained.LATE)
-            return RequestResult(Outcome.TIMEOUT, None, ticket, switched=switched)
+            return RequestResult(Outcome.TIMEOUT, None, ticket, switched=switched, record=decision.record)
         if chained is not None and self._histories is not None:
             self._histories.count(chained.word)
             body = chained.body if body is None else body
         injected = len({each for block in blocks for each in block.memories})
         tokens = sum(block.tokens for block in blocks)
-        return RequestResult(decision.outcome, body, ticket, injected, tokens, switched, compressed)
+        return RequestResult(decision.outcome, body, ticket, injected, tokens, switched, compressed, decision.record)
 
     # --- response ----------------------------------------------------------------------------------------------------
 
@@ -351,6 +357,22 @@ class Exchange:
 def _showing(step: Step, shown: Sequence[str]) -> Step:
     """A conversation has several lines in a block."""
     return msgspec.structs.replace(step, shown=tuple(dict.fromkeys(shown))[:SHOWN_MAX])
+
+
+def _record(
+    request: _Request, request_id: str, scope: Scope, turn: str | None = None, shown: Shown | None = None
+) -> RequestRecord:
+    return RequestRecord(
+        request_id[:NAME_CHARS_MAX],
+        scope.user,
+        scope.project,
+        scope.session,
+        turn or "",
+        request.dialect.name,
+        request.parsed.conversation.model[:NAME_CHARS_MAX],
+        () if shown is None else shown.has,
+        () if shown is None else tuple((hit.memory.id, hit.logit) for hit in shown.hits),
+    )
 
 
 def _metered(

@@ -193,13 +193,9 @@ class Chain:
         found = self._semmem_filters
         if not found:
             return _wrong("filters", "no ext_proc filter of Envoy's asks semmem", "take both from deploy/envoy.yaml")
-        for each in found:
-            if each.role not in ("mutate", "observe"):
-                remedy = "grpc_service.initial_metadata: [{key: x-semmem-role, value: mutate}], or observe"
-                return _wrong("filters", f"{each.name} does not say which side it is", remedy)
         for role in self._roles:
             if all(each.role != role for each in found):
-                seen = f"no filter sends {_SENDS[role]} (x-semmem-role: {role})"
+                seen = f"no filter sends {_SENDS[role]} ({_BY[role]})"
                 return _wrong("filters", seen, "take it from deploy/envoy.yaml")
         wrong = next(filter(None, (_wrong_filter(self._filter_of(role)) for role in self._roles)), None)
         return wrong or Finding("filters", State.WORKS, ", ".join(each.name for each in found))
@@ -307,6 +303,7 @@ class Chain:
 
 
 _SENDS = {"mutate": "requests", "observe": "answers"}
+_BY = {"mutate": "without observability_mode", "observe": "observability_mode: true"}
 _LEARNT_FROM = frozenset(
     {Outcome.INJECTED, Outcome.NO_HITS, Outcome.COLD_DENSE, Outcome.GENERAL_FACT, Outcome.GREETING}
 )
@@ -321,8 +318,6 @@ def _wrong_filter(each: Filter) -> Finding | None:
     if each.has("processing_mode", mode) != wanted:
         seen = f"{each.name} does not send {_SENDS[each.role]} whole"
         return _wrong("filters", seen, f"processing_mode.{mode}: {wanted}")
-    if not mutates and not each.has("observability_mode"):
-        return _wrong("filters", f"{each.name} makes every token wait for semmem", "observability_mode: true")
     path = "receiving_namespaces" if mutates else "forwarding_namespaces"
     if "semmem" not in (each.has("metadata_options", path, "untyped") or ()):
         remedy = f"metadata_options: {{{path}: {{untyped: [semmem]}}}}"

@@ -14,14 +14,13 @@ import httpx
 
 Json = dict[str, Any]
 
-ROLES = ("mutate", "observe")
 TIMEOUT_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """An ext_proc filter of semmem's. ``role``: what its stream says it is for; empty: nothing. ``enabled``: without
-    any route's word."""
+    """An ext_proc filter of semmem's. ``role``: ``observe`` where Envoy waits for no answer (``observability_mode``, by
+    which semmem tells them apart too), else ``mutate``. ``enabled``: without any route's word."""
 
     name: str
     role: str
@@ -60,10 +59,10 @@ class EnvoyAdmin:
         return str(answer["state"])
 
     def filters(self) -> list[Filter]:
-        """Every ext_proc filter whose stream names a role, or whose cluster is one of theirs; each once."""
+        """Every ext_proc filter that names semmem, or whose cluster is one of those; each once. Others ask others."""
         found = {each.name: each for each in map(_filter, self._dicts()) if each is not None}
-        clusters = {each.cluster for each in found.values() if each.role}
-        return [each for each in found.values() if each.role or each.cluster in clusters or "semmem" in each.cluster]
+        clusters = {each.cluster for each in found.values() if "semmem" in f"{each.name} {each.config}"}
+        return [each for each in found.values() if each.cluster in clusters]
 
     def routes_with(self, name: str) -> tuple[list[str], list[str]]:
         """What routes match that switch the filter of this name on, and those that switch it off."""
@@ -118,9 +117,8 @@ def _filter(entry: Json) -> Filter | None:
     if not isinstance(config, dict) or not str(config.get("@type", "")).endswith(".ext_proc.v3.ExternalProcessor"):
         return None
     service = config.get("grpc_service") or {}
-    said = {each.get("key"): each.get("value", "") for each in service.get("initial_metadata", ())}
     cluster = (service.get("envoy_grpc") or {}).get("cluster_name", "")
-    role = str(said.get("x-semmem-role", ""))
+    role = "observe" if config.get("observability_mode") else "mutate"
     return Filter(str(entry.get("name", "")), role, cluster, not entry.get("disabled", False), config)
 
 

@@ -97,7 +97,8 @@ class LimitsSection(Section):
     """``limits``: what one request may cost. Beyond a limit a request passes as it came."""
 
     restart: ClassVar = {
-        "request_body_bytes_max response_body_bytes_max": "the listener's longest message is made of it"
+        "request_body_bytes_max response_body_bytes_max": "the listener's longest message is made of it",
+        "requests_remembered": "those that are remembered stay where they are",
     }
 
     request_body_bytes_max: int = key(16 * 1024**2, "longest request body that is read", ge=1024, le=256 * 1024**2)
@@ -120,6 +121,9 @@ class LimitsSection(Section):
     query_chars_max: int = key(2000, "text of a question that is searched for", ge=16, le=32_000)
     mutate_streams_max: int = key(256, "requests worked on at once; more pass without memory", ge=1, le=100_000)
     observe_streams_max: int = key(1024, "answers observed at once; more go unlearnt", ge=1, le=100_000)
+    requests_remembered: int = key(
+        1000, "requests whose ends GET /v1/requests can tell of, the last ones, in this process", ge=1, le=100_000
+    )
 
 
 class LogSection(Section):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -53,6 +54,7 @@ from semmem.ports.events import (
 from semmem.ports.spans import NO_TRACER, NOT_RECORDED, NOWHERE, RECORD_COUNT, Place, Span, Tracer
 from semmem.request.body_work import BodyWork
 from semmem.request.head import RequestHead
+from semmem.request.record import RequestRecord
 from semmem.turns.observation import Observation, Ticket
 
 log = logging.getLogger(__name__)
@@ -80,6 +82,9 @@ class MessageTimeouts:
     max_message_timeout_s: float = 0.0
 
 
+NoteEnded = Callable[[str, float, int, int, RequestRecord | None], None]
+"""Outcome word, seconds, memories and tokens in the prompt, and whose request it was."""
+
 OpenStreams = dict[str, int]
 """How many streams are open in each role."""
 
@@ -93,6 +98,7 @@ class ExternalProcessor:
 
     ``single_filter``: one filter does both, for gateways that cannot have two. Each chunk of an answer then waits for
     semmem, and a stream lives as long as its answer. ``open_streams``: counted together with another one's.
+    ``note_ended`` is told of every request, with its record; it must neither wait nor raise.
     """
 
     def __init__(
@@ -106,8 +112,10 @@ class ExternalProcessor:
         work: BodyWork | None = None,
         open_streams: OpenStreams | None = None,
         tracer: Tracer = NO_TRACER,
+        note_ended: NoteEnded = lambda *_: None,
     ) -> None:
         self._exchange = exchange
+        self._note_ended = note_ended
         self._tracer = tracer
         self._work = work or BodyWork()
         self._message_timeouts = message_timeouts or MessageTimeouts()
@@ -190,6 +198,7 @@ class ExternalProcessor:
         span.note("semmem.outcome", result.outcome)
         span.note(RECORD_COUNT, result.injected)
         self._announce(RequestEnded(result.outcome, seconds, result.injected, result.tokens, result.switched))
+        self._note_ended(result.outcome, seconds, result.injected, result.tokens, result.record)
 
     # --- response ----------------------------------------------------------------------------------------------------
 

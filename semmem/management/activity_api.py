@@ -1,21 +1,29 @@
-"""The last requests as they ended, for an operator who watches: outcome words and figures, no content and no user."""
+"""The last requests as they ended: for an operator outcome words and figures, for whoever may read a user's memories
+also which of them were in the prompt. Nothing that was said; only what this process has seen, as long as it runs."""
 
 import itertools
+import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
+from msgspec import Struct
 from typing_extensions import TypedDict
 
-from semmem.management.access import Act
+from semmem.management.access import Act, Denied
+from semmem.management.asked import may
 from semmem.management.door import CALLER
-from semmem.management.problems import refuses
-from semmem.management.shown import Time, at
-from semmem.ports.events import Event, RequestEnded
+from semmem.management.fields import UserId
+from semmem.management.memories import Memories
+from semmem.management.problems import OF_USER, refuses
+from semmem.management.shown import MemoryShown, Time, at, shown
+from semmem.memory import Scope
+from semmem.request.record import NAME_CHARS_MAX, RequestRecord
 
 KEPT = 200
-"""Requests that are remembered; older ones are in the metrics alone."""
+"""Requests that ``/v1/activity`` shows; older ones are in the metrics alone."""
+LIMIT_MAX = 200
 
 
 class RequestShown(TypedDict):
@@ -36,39 +44,109 @@ class ActivityShown(TypedDict):
     requests: list[RequestShown]
 
 
+class RecordShown(RequestShown):
+    """A request of one user: ``id`` is its ``x-request-id``, ``api`` one of chat, responses, messages."""
+
+    id: str
+    user_id: str
+    project_id: str | None
+    session_id: str | None
+    api: str
+    model: str
+
+
+class RecordsShown(TypedDict):
+    """Newest first."""
+
+    requests: list[RecordShown]
+
+
+class MemoryInPrompt(MemoryShown):
+    """``is_new``: this request found it; else an earlier one of the session was shown it. ``log_odds`` that the request
+    needs it, null where that is not known."""
+
+    is_new: bool
+    log_odds: float | None
+
+
+class RecordRead(RecordShown):
+    """``in_prompt``: as the memories are now; ``gone``: how many of them are no more. ``learnt``: what its turn said
+    that is remembered."""
+
+    in_prompt: list[MemoryInPrompt]
+    gone: int
+    learnt: list[MemoryShown]
+
+
+class EndedRequest(Struct, frozen=True):
+    """A request, when (seconds since 1970) and how it ended. ``record`` None: nobody was known to be asking."""
+
+    number: int
+    at: float
+    outcome: str
+    seconds: float
+    memories: int
+    tokens: int
+    record: RequestRecord | None
+
+    def shown(self) -> RequestShown:
+        """Without names."""
+        return {
+            "number": self.number,
+            "time": at(self.at),
+            "outcome": self.outcome,
+            "milliseconds": round(1000 * self.seconds, 3),
+            "memories": self.memories,
+            "tokens": self.tokens,
+        }
+
+
 class Activity:
-    """A listener that keeps the last requests' ends. ``clock``: seconds since 1970."""
+    """Keeps the ends of the last ``kept`` requests. ``clock``: seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float], kept: int = KEPT) -> None:
         self._clock = clock
-        self._ended: deque[tuple[int, float, RequestEnded]] = deque(maxlen=kept)
+        self._ended: deque[EndedRequest] = deque(maxlen=kept)
         self._numbers = itertools.count(1)
 
-    def heard(self, event: Event) -> None:
-        """Keep it, if it is the end of a request."""
-        if type(event) is RequestEnded:
-            self._ended.append((next(self._numbers), self._clock(), event))
+    def ended(self, outcome: str, seconds: float, memories: int, tokens: int, record: RequestRecord | None) -> None:
+        """Keep it."""
+        number = next(self._numbers)
+        self._ended.append(EndedRequest(number, self._clock(), outcome, seconds, memories, tokens, record))
+
+    def forget(self, user: str, memory_ids: Sequence[str] | None) -> None:
+        """Whose requests those were, and what they were shown, is known no more: None, all of the user's; else of those
+        in whose prompts one of the memories was."""
+        gone = None if memory_ids is None else frozenset(memory_ids)
+        for place, ended in enumerate(self._ended):
+            if (record := ended.record) is None or record.user != user:
+                continue
+            if gone is None or not gone.isdisjoint(record.shown):
+                self._ended[place] = EndedRequest(
+                    ended.number, ended.at, ended.outcome, ended.seconds, ended.memories, ended.tokens, None
+                )
 
     def since(self, after: int) -> ActivityShown:
         """Those with a higher number, the oldest first; a number from before a restart counts as 0."""
-        last = self._ended[-1][0] if self._ended else 0
+        last = self._ended[-1].number if self._ended else 0
         after = after if after <= last else 0
-        requests: list[RequestShown] = [
-            {
-                "number": number,
-                "time": at(ended_at),
-                "outcome": ended.outcome,
-                "milliseconds": round(1000 * ended.seconds, 3),
-                "memories": ended.memories,
-                "tokens": ended.tokens,
-            }
-            for number, ended_at, ended in self._ended
-            if number > after
-        ]
-        return {"last": last, "requests": requests}
+        newest = itertools.islice(reversed(self._ended), KEPT)
+        return {"last": last, "requests": [ended.shown() for ended in newest if ended.number > after][::-1]}
+
+    def of(self, user: str) -> Iterator[tuple[EndedRequest, RequestRecord]]:
+        """The user's, newest first."""
+        for ended in reversed(self._ended):
+            if ended.record is not None and ended.record.user == user:
+                yield ended, ended.record
+
+    def named(self, request_id: str) -> tuple[EndedRequest, RequestRecord] | None:
+        """The newest with this id: a client may send one again."""
+        with_it = ((each, each.record) for each in reversed(self._ended) if each.record is not None)
+        return next(((each, record) for each, record in with_it if record.id == request_id), None)
 
 
-def activity_routes(activity: Activity) -> APIRouter:
+def activity_routes(activity: Activity, memories: Memories | None = None) -> APIRouter:
+    """``memories``: without them no request is told of by name."""
     routes = APIRouter()
 
     @routes.get("/v1/activity", **refuses("FORBIDDEN"))
@@ -80,4 +158,64 @@ def activity_routes(activity: Activity) -> APIRouter:
         request.scope[CALLER].must(Act.OPERATE)
         return activity.since(after)
 
+    if memories is not None:
+        _add_records(routes, activity, memories)
     return routes
+
+
+def _add_records(routes: APIRouter, activity: Activity, memories: Memories) -> None:
+    @routes.get("/v1/requests", **refuses(*OF_USER))
+    async def list_requests(
+        request: Request,
+        user_id: UserId = None,
+        outcome: Annotated[str | None, Query(max_length=64, description="only those that ended so")] = None,
+        limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = 50,
+    ) -> RecordsShown:
+        """A user's last requests through Envoy, in this process."""
+        user = may(request, user_id, Act.READ)
+        found = (_told(*one) for one in activity.of(user) if outcome in (None, one[0].outcome))
+        return {"requests": list(itertools.islice(found, limit))}
+
+    @routes.get("/v1/requests/{request_id}", **refuses(*OF_USER, "NOT_FOUND"))
+    async def get_request(
+        request: Request,
+        request_id: Annotated[str, Path(max_length=NAME_CHARS_MAX, description="its x-request-id")],
+    ) -> RecordRead:
+        """One request: which memories were in its prompt, and what was learnt from its turn."""
+        request.scope[CALLER].must(Act.READ)
+        found = activity.named(request_id)
+        own = request.scope[CALLER].user
+        if found is None or own not in (None, found[1].user):
+            raise Denied(404, "NOT_FOUND", "no such request, or this process has forgotten it")
+        ended, record = found
+        scope = Scope(may(request, record.user, Act.READ))
+        there = [(name, await memories.get(scope, name)) for name in record.shown]
+        new = dict(record.weighed)
+        in_prompt: list[MemoryInPrompt] = [
+            {**shown(memory), "is_new": name in new, "log_odds": _rounded(new.get(name))}
+            for name, memory in there
+            if memory is not None
+        ]
+        learnt = await memories.of_turn(scope, record.turn) if record.turn else []
+        return {
+            **_told(ended, record),
+            "in_prompt": in_prompt,
+            "gone": len(there) - len(in_prompt),
+            "learnt": [shown(memory) for memory in learnt],
+        }
+
+
+def _told(ended: EndedRequest, record: RequestRecord) -> RecordShown:
+    return {
+        **ended.shown(),
+        "id": record.id,
+        "user_id": record.user,
+        "project_id": record.project,
+        "session_id": record.session,
+        "api": record.api,
+        "model": record.model,
+    }
+
+
+def _rounded(log_odds: float | None) -> float | None:
+    return round(log_odds, 3) if log_odds is not None and math.isfinite(log_odds) else None

@@ -89,6 +89,11 @@ class Memories:
         """None when the scope has none. The doors know this object, and not the store."""
         return await self.store.get(scope, memory_id)
 
+    async def of_turn(self, scope: Scope, turn: str) -> list[Memory]:
+        """What this turn said that is remembered, newest first."""
+        found = await self.store.list(scope, limit=ROWS_MAX, vectors=False)
+        return [memory for memory in found if memory.source.turn == turn and memory.status is MemoryStatus.ACTIVE]
+
     async def create(
         self,
         scope: Scope,

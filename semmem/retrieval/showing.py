@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import Struct, structs
 
 from semmem.dialects import ParsedRequest
-from semmem.memory import Controls, Injection, Role, Scope
+from semmem.memory import Controls, Hit, Injection, Role, Scope
 from semmem.ports.errors import StoreError
 from semmem.ports.events import Announce, PromptPrefix, nobody_listens
 from semmem.ports.shown_blocks import START, ShownBlock
@@ -32,11 +32,12 @@ Find = Callable[[Before], Awaitable[Recalled]]
 
 class Shown(Struct, frozen=True):
     """How a request's search ended. ``blocks``: all that its prompt is given; ``has``: the ids of what the prompt shows
-    in the end, what the API hands on from before included."""
+    in the end, what the API hands on from before included. ``hits``: what was found anew and is shown."""
 
     outcome: Outcome
     blocks: tuple[Block, ...] = ()
     has: tuple[str, ...] = ()
+    hits: tuple[Hit, ...] = ()
 
 
 class SessionRequest(Struct, frozen=True):
@@ -283,7 +284,7 @@ def _at(block: Block | None, place: Callable[[Injection], Injection]) -> Block |
 
 def _shown(recalled: Recalled, again: list[Block]) -> Shown:
     blocks = [*again, *(block for block in (recalled.start, recalled.block) if block is not None)]
-    return Shown(recalled.outcome, tuple(blocks), _ids(blocks))
+    return Shown(recalled.outcome, tuple(blocks), _ids(blocks), recalled.hits)
 
 
 def _ids(blocks: list[Block]) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from semmem.management.activity_api import Activity
 from semmem.management.health import create_health
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
-from semmem.ports.events import Event
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
@@ -63,17 +62,13 @@ class App:
         self._announce = Counting(
             self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
         )
-        self._activity = Activity(time.time)
+        self._activity = Activity(time.time, settings.limits.requests_remembered)
         self._reloading = Reloading[Serving](settings, read or (lambda: (settings, ())), announce=self._announce)
         self._tasks = Tasks()
         self._embedder_answers = False
         self._embedder_tried = asyncio.Event()
         self._serves = False
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def _heard(self, event: Event) -> None:
-        self._announce(event)
-        self._activity.heard(event)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Addresses]:
@@ -94,6 +89,7 @@ class App:
                 shown=request.ledger(self._settings, opened.backends.journal, self._tasks.spawn, self._announce),
                 embedder_tried=self._embedder_tried,
                 tracer=self._tracing.tracer,
+                forget_requests=self._activity.forget,
             )
             if parts.replicas is not None:
                 await parts.replicas.join()
@@ -137,7 +133,6 @@ class App:
             spawn=spawn,
             up=self._up(parts),
             activity=self._activity,
-            heard=self._heard,
             tracer=tracer,
         )
         self._front = await front(settings, workshop)

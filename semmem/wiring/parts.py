@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from semmem.background import DriftLoop, RecordWatch, Warming
@@ -55,6 +55,7 @@ class Parts:
         shown: Ledger,
         embedder_tried: asyncio.Event,
         tracer: Tracer,
+        forget_requests: Callable[[str, Sequence[str] | None], None],
     ) -> None:
         backends, memory, hidden = opened.backends, settings.memory, opened.hidden
         journal = backends.journal
@@ -83,6 +84,7 @@ class Parts:
             self.uses,
             backends.votes,
             forget_states=self.compression.maker.forget,
+            forget_requests=forget_requests,
         )
         self.unread = here.unread
         elsewhere = erasing.elsewhere(settings, backends, hidden, here)

@@ -81,7 +81,7 @@ class Tools(Protocol):
 @dataclass(eq=False)
 class Workshop:
     """Makes what serves, out of parts that stay. ``threads`` work on large bodies, ``up`` says which components
-    answered when they were last asked; ``heard`` is told what requests do, and ``activity`` keeps the latest of it."""
+    answered when they were last asked; ``activity`` keeps how the last requests ended."""
 
     parts: Parts
     announce: Announce
@@ -91,7 +91,6 @@ class Workshop:
     spawn: Spawn
     up: Mapping[str, Callable[[], bool]]
     activity: Activity
-    heard: Announce
     tracer: Tracer
     _open_streams: OpenStreams = field(init=False, default_factory=no_streams)
     _web_tokens: tuple[JwtSection, VerifiedWebTokens | None] | None = field(init=False, default=None)
@@ -131,7 +130,8 @@ class Workshop:
         processor = ExternalProcessor(
             self._exchange(settings, backends, turns, work),
             doors.door_limits(settings),
-            announce=self.heard,
+            announce=self.announce,
+            note_ended=self.activity.ended,
             single_filter=settings.capture.mode == "single_filter",
             message_timeouts=settings.deadlines.fill(MessageTimeouts),
             work=work,
@@ -180,8 +180,9 @@ class Workshop:
             clock=time.time,
             announce=self.announce,
         )
+        memories = self._memories(settings, backends, one_line)
         api = create_api(
-            self._memories(settings, backends, one_line),
+            memories,
             doors.access(settings, tokens, self._tokens(settings.listeners.api.jwt, settings)),
             announce=self.announce,
             door=doors.door(settings),
@@ -204,7 +205,7 @@ class Workshop:
                 ),
                 reindex_routes(parts.reindexing),
                 reload_routes(self.reloads.reload),
-                activity_routes(self.activity),
+                activity_routes(self.activity, memories),
                 usage_routes(parts.usage.shown(settings)),
                 conversation_routes(parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
                 state_routes(made_states),

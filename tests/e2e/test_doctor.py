@@ -81,10 +81,6 @@ def without_both(config: Json) -> None:
     without_a_filter("semmem.observe")(config)
 
 
-def without_a_role(config: Json) -> None:
-    del filters(config)["semmem.mutate"]["grpc_service"]["initial_metadata"]
-
-
 def set_of(name: str, *path: str, to: Any) -> Adapt:
     def adapt(config: Json) -> None:
         *outer, last = path
@@ -124,7 +120,6 @@ def at_another_port(config: Json) -> None:
 BROKEN: dict[str, tuple[Adapt, str, str]] = {
     "nothing asks semmem": (without_both, "filters", "no ext_proc filter"),
     "answers are not sent": (without_a_filter("semmem.observe"), "filters", "no filter sends answers"),
-    "a filter without a role": (without_a_role, "filters", "does not say which side"),
     "requests fail without semmem": (
         set_of("semmem.mutate", "failure_mode_allow", to=False),
         "filters",
@@ -135,7 +130,7 @@ BROKEN: dict[str, tuple[Adapt, str, str]] = {
         "filters",
         "does not send requests whole",
     ),
-    "answers wait": (set_of("semmem.observe", "observability_mode", to=False), "filters", "every token wait"),
+    "answers wait": (set_of("semmem.observe", "observability_mode", to=False), "filters", "no filter sends answers"),
     "answers that belong to nothing": (
         set_of("semmem.observe", "metadata_options", to={}),
         "filters",

@@ -75,6 +75,8 @@ NEEDS = {
     ("POST", "/v1/config/reload"): Act.OPERATE,
     ("GET", "/v1/users"): Act.ADMINISTER,
     ("GET", "/v1/activity"): Act.OPERATE,
+    ("GET", "/v1/requests"): Act.READ,
+    ("GET", "/v1/requests/{request_id}"): Act.READ,
     ("GET", "/v1/usage"): Act.READ,  # of a user who is named; of all of them OPERATE
     ("GET", "/v1/usage/summary"): Act.READ,
     ("POST", "/v1/feedback"): Act.WRITE,
@@ -157,7 +159,7 @@ class Guarded:
                 engine_routes(an_engine()),
                 work_routes(journal, self.clock),
                 everybodys_routes(api.store, journal),
-                activity_routes(Activity(self.clock)),
+                activity_routes(Activity(self.clock), api.memories),
                 usage_routes(a_usage(journal, self.clock)),
                 conversation_routes(the_conversations(api, journal, self.clock)),
                 switch_routes(nothing),
@@ -274,7 +276,13 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
             {"json": body} if method in ("POST", "PUT", "PATCH") and not path.endswith(("/release", "/undo")) else {}
         )
         url = path.format(
-            memory_id="mem_0", conversation_id="conv_0", session_id="s", token_id="t", user_id="alice", group_id="staff"
+            memory_id="mem_0",
+            conversation_id="conv_0",
+            session_id="s",
+            token_id="t",
+            user_id="alice",
+            group_id="staff",
+            request_id="r",
         )
         query = {"user_id": "alice"} | ({"q": "tea"} if method == "GET" else {})
         answer = await guarded.call(token, method, url, params=query, **asked)

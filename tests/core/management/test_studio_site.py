@@ -15,7 +15,6 @@ from semmem.management.activity_api import Activity
 from semmem.management.api import create_api
 from semmem.management.door import is_open
 from semmem.management.studio_site import MEDIA_TYPES, STUDIO_PATH, create_site, files
-from semmem.ports.events import RequestEnded, StreamOpened
 from tests.core.management.test_api import Api
 from tests.support.empty_journal import empty_journal
 
@@ -97,8 +96,7 @@ async def test_nothing_is_taken_by_the_folder(site: httpx.AsyncClient) -> None:
 def test_only_so_many_ends_are_kept_and_only_of_requests() -> None:
     activity = Activity(lambda: 1.0, kept=3)
     for number in range(5):
-        activity.heard(RequestEnded("injected", 0.001 * number, 1, 20))
-        activity.heard(StreamOpened("mutate"))
+        activity.ended("injected", 0.001 * number, 1, 20, None)
     told = activity.since(0)
     assert told["last"] == 5
     assert [one["number"] for one in told["requests"]] == [3, 4, 5]

@@ -20,5 +20,5 @@ def test_what_was_counted_is_read_back() -> None:
 
 
 def test_what_is_no_page_is_refused() -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="unclosed"):
         totals_of('metric{label="unclosed 1')
