@@ -9,20 +9,19 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.lifecycle.everybody import ErasureOfAll
-from semmem.management.access import AccessRules, Act, Denied
-from semmem.management.asked import Owner, Reader, may
-from semmem.management.changing import Changes
+from semmem.management.access import CALLER, AccessRules, Act
 from semmem.management.description import Described
-from semmem.management.door import CALLER, Door, DoorRules
+from semmem.management.door import Door, DoorRules, Guards
 from semmem.management.erasing_api import Purging, add_erasing_routes
-from semmem.management.errors import describe_errors
 from semmem.management.fields import (
+    LIMIT_DEFAULT,
+    LIMIT_MAX,
     TOPIC_CHARS_MAX,
     Body,
     Kind,
+    Limit,
     MemoryId,
     MetadataLimits,
-    MetadataRefused,
     Moment,
     NewUser,
     Number,
@@ -30,29 +29,25 @@ from semmem.management.fields import (
     SessionId,
     Switch,
     Types,
+    existing,
     metadata_problem,
-    missing,
 )
-from semmem.management.guards import Guards
-from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Stats, Wanted
-from semmem.management.memories import KeyInUse, Memories
-from semmem.management.problems import OF_USER, OF_WRITE, refuses
+from semmem.management.listing import CURSOR_CHARS_MAX, Stats, Wanted
+from semmem.management.memories import Memories
+from semmem.management.problems import OF_USER, OF_WRITE, Denied, describe_errors
 from semmem.management.retrieval import add_retrieval_routes
+from semmem.management.routes import Owner, Reader, may, refuses
 from semmem.management.shown import MemoryShown, shown
 from semmem.management.states_api import States
-from semmem.management.write_screen import Admitted, WriteScreen
-from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.management.writing import Admitted, Changes, WriteScreen
+from semmem.memory import MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.history import Uses
 from semmem.ports.names import bounded
 from semmem.ports.spans import NO_TRACER, Tracer
 
-LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
-"""Memories in a page; more are not refused, and not given."""
-
 Topic = Annotated[str | None, Query(min_length=1, max_length=TOPIC_CHARS_MAX)]
 Text = Annotated[str | None, Query(alias="q", min_length=1, max_length=500, description="what a content contains")]
-Limit = Annotated[int, Query(ge=1, description=f"more than {LIMIT_MAX} are not refused, and not given")]
 Offset = Annotated[int, Query(ge=0)]
 PageNumber = Annotated[int | None, Query(ge=1, description="beats offset")]
 Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor; beats page and offset")]
@@ -175,10 +170,7 @@ def create_api(
         number = min(limit, LIMIT_MAX)
         wanted = Wanted(number, offset if page is None else (page - 1) * number, status, topic, text, cursor)
         uses = await memories.uses(scope) if with_stats else None
-        try:
-            found, figures = await memories.page(scope, types or [], wanted, uses=uses)
-        except BadCursor:
-            raise Denied(400, "INVALID_CURSOR", "query.cursor: is no next_cursor of a list") from None
+        found, figures = await memories.page(scope, types or [], wanted, uses=uses)
         told: MemoriesShown = {
             "memories": [shown(memory) for memory in found.memories],
             "total": found.total,
@@ -198,44 +190,36 @@ def create_api(
         """Told, screened and stored; with a key that is known, a new version of that memory."""
         scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
         if problem := metadata_problem(new.metadata, limits):
-            raise Denied(400, "INVALID_REQUEST", f"body.metadata: {problem}")
+            raise Denied("INVALID_REQUEST", f"body.metadata: {problem}")
         if new.override_screen:
             request.scope[CALLER].must(Act.ADMINISTER)
         told = screening.judge(new.content, key=new.key, override=new.override_screen)
-        try:
-            memory = await memories.create(
-                scope,
-                type=new.type,
-                content=told.content,
-                status=told.status,
-                key=new.key,
-                metadata=new.metadata | told.metadata,
-                importance=new.importance,
-                expires_at=new.expires_at.timestamp() if new.expires_at else None,
-                merge_metadata=new.merge_metadata,
-                within=limits,
-            )
-        except MetadataRefused as reason:
-            raise _too_much(reason) from None
+        memory = await memories.create(
+            scope,
+            type=new.type,
+            content=told.content,
+            status=told.status,
+            key=new.key,
+            metadata=new.metadata | told.metadata,
+            importance=new.importance,
+            expires_at=new.expires_at.timestamp() if new.expires_at else None,
+            merge_metadata=new.merge_metadata,
+            within=limits,
+        )
         return shown(memory)
 
     @api.put("/v1/memory/{memory_id}", **refuses(*OF_WRITE, "SCREENED", "KEY_IN_USE"))
     async def update_memory(request: Request, scope: Owner, memory_id: MemoryId, new: ChangedMemory) -> MemoryShown:
         """A new version; what is not named stays. A content passes the write screen."""
         if new.metadata is not None and (problem := metadata_problem(new.metadata, limits)):
-            raise Denied(400, "INVALID_REQUEST", f"body.metadata: {problem}")
+            raise Denied("INVALID_REQUEST", f"body.metadata: {problem}")
         if new.override_screen:
             request.scope[CALLER].must(Act.ADMINISTER)
         told = (
             None if new.content is None else screening.judge(new.content, key=memory_id, override=new.override_screen)
         )
-        try:
-            memory = await memories.update(scope, memory_id, new.changes(told), within=limits)
-        except MetadataRefused as reason:
-            raise _too_much(reason) from None
-        except KeyInUse:
-            raise Denied(409, "KEY_IN_USE", "another memory of this user has that key") from None
-        return shown(_found(memory, memory_id))
+        memory = await memories.update(scope, memory_id, new.changes(told), within=limits)
+        return shown(existing(memory, memory_id))
 
     add_retrieval_routes(api, memories, states)
     for routes in more:  # before what takes any name for a memory's id
@@ -244,7 +228,7 @@ def create_api(
     @api.get("/v1/memory/{memory_id}", **refuses(*OF_USER))
     async def get_memory(scope: Reader, memory_id: MemoryId) -> MemoryShown:
         """One memory, whatever its status."""
-        return shown(_found(await memories.get(scope, memory_id), memory_id))
+        return shown(existing(await memories.get(scope, memory_id), memory_id))
 
     add_erasing_routes(api, memories, purging, everybody)
 
@@ -255,13 +239,3 @@ def create_api(
         return {"success": True, "turns": await memories.end_session(user, bounded(session_id) or "")}
 
     return api
-
-
-def _too_much(reason: MetadataRefused) -> Denied:
-    return Denied(400, "INVALID_REQUEST", f"body.metadata: with what is there already it {reason}")
-
-
-def _found(memory: Memory | None, memory_id: str) -> Memory:
-    if memory is None:
-        raise missing(memory_id)
-    return memory

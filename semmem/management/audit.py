@@ -20,10 +20,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fastapi import APIRouter
+from starlette.types import Send
+from typing_extensions import TypedDict
+
 from semmem.background import Outage
-from semmem.management.access import Denied
-from semmem.management.answers import Heard, Send, counts_of
-from semmem.management.idempotency import READING, TOOLS, Call, Run, path_of
+from semmem.management.access import Act
+from semmem.management.fields import UserId
+from semmem.management.idempotency import READING, TOOLS, Call, Heard, Run, counts_of, path_of
+from semmem.management.problems import Denied
+from semmem.management.routes import needs
 from semmem.ports.events import Announce, ApiAudited, nobody_listens
 
 
@@ -158,3 +164,26 @@ def _code(told: Mapping[str, Any]) -> str:
     error = told.get("error")
     code = error.get("code") if isinstance(error, dict) else told.get("code")
     return code if isinstance(code, str) else "REFUSED"
+
+
+class AuditName(TypedDict):
+    """``name``: what stands in the log for the user."""
+
+    user_id: str
+    name: str
+
+
+def audit_routes(audit: Audit | None) -> APIRouter:
+    """``audit`` None: there is no log."""
+    routes = APIRouter()
+
+    @routes.get("/v1/audit/name", **needs(Act.ADMINISTER, "MISSING_USER_ID", "NOT_FOUND"))
+    async def get_audit_name(user_id: UserId = None) -> AuditName:
+        """What a user is called in the audit log."""
+        if not user_id:
+            raise Denied("MISSING_USER_ID", "name the user who is looked for")
+        if audit is None:
+            raise Denied("NOT_FOUND", "no audit log is written (listeners.api.audit.to)")
+        return {"user_id": user_id, "name": audit.name(user_id)}
+
+    return routes

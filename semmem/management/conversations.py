@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
-from semmem.management.listing import BadCursor, cursor_of, place_told
+from semmem.management.listing import bad_cursor, cursor_of, place_told
+from semmem.management.problems import Denied
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.continuing import IDLE
 from semmem.ports.conversations import (
@@ -60,10 +61,6 @@ class MessagesPage:
     next_cursor: str | None
 
 
-class Erased(Exception):
-    """What was told is from before an erasure that covers it."""
-
-
 @dataclass(eq=False)
 class Conversations:
     """Operations on one user's conversations. Raises JournalError.
@@ -85,7 +82,7 @@ class Conversations:
     async def page(
         self, scope: Scope, wanted: Wanted, *, text: str | None, cursor: str | None
     ) -> tuple[list[KeptConversation], str | None]:
-        """One page, newest first, and where the next one begins. Raises BadCursor."""
+        """One page, newest first, and where the next one begins. Raises Denied."""
         await self.settle()
         before = None if cursor is None else _read_cursor(cursor)
         asked = replace(wanted, limit=wanted.limit + 1, words=words_of(text), before=before)
@@ -100,7 +97,7 @@ class Conversations:
     async def messages(
         self, scope: Scope, conversation_id: str, *, limit: int, cursor: str | None = None
     ) -> MessagesPage:
-        """One page, at the beginning without a cursor. Raises BadCursor."""
+        """One page, at the beginning without a cursor. Raises Denied."""
         kind, place = _spot(cursor)
         if kind == BEHIND:
             return await self._behind(scope, conversation_id, place, limit)
@@ -139,7 +136,7 @@ class Conversations:
     async def create(
         self, scope: Scope, told: Sequence[Told], *, title: str | None, tags: Sequence[str]
     ) -> KeptConversation:
-        """A conversation of its own, in the order in which it is told. Raises Erased."""
+        """A conversation of its own, in the order in which it is told. Raises Denied where an erasure came between."""
         now = self.after(scope.user, self.clock())
         if not told:
             return await self._put(self._empty(scope, now, title, tags), ())
@@ -174,10 +171,10 @@ class Conversations:
         )
 
     async def _put(self, kept: KeptConversation, messages: Sequence[KeptMessage]) -> KeptConversation:
-        """Raises Erased."""
+        """Raises Denied where an erasure came between."""
         put = await self.records.put_conversation(kept, messages, self.limits)
         if put is None:
-            raise Erased
+            raise Denied("BUSY", "what this user said is being erased; try again")
         return put
 
     def _message(self, said: Told, place: int, name: str, begun: float, now: float) -> KeptMessage:
@@ -231,7 +228,7 @@ def around(match: Match) -> str:
 
 
 def _spot(cursor: str | None) -> tuple[str, str]:
-    """Of a page of messages: whether it lies behind, before or around a place, and which. Raises BadCursor."""
+    """Of a page of messages: whether it lies behind, before or around a place, and which. Raises Denied."""
     told = "" if cursor is None else place_told(cursor)
     kind = next((kind for kind in (BEFORE, AROUND) if told.startswith(kind)), BEHIND)
     return kind, told.removeprefix(kind)
@@ -257,7 +254,7 @@ def _read_cursor(text: str) -> tuple[float, str]:
     try:
         found = float(at)
     except ValueError:
-        raise BadCursor from None
+        raise bad_cursor() from None
     if not name or not math.isfinite(found):
-        raise BadCursor
+        raise bad_cursor()
     return found, name

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action
-from semmem.extraction.undoing import Undoing, Undone
+from semmem.extraction.undoing import NothingToUndo, Undoing, Undone
 from semmem.lifecycle.holds import Holds
+from semmem.management.problems import Denied
 from semmem.memory import (
     MERGED,
     RELEASED,
@@ -32,14 +33,6 @@ from semmem.upkeep.reflections import Reflection, Reflector
 from semmem.upkeep.summaries import Summariser, Summary
 
 DAY_S = 86_400.0
-
-
-class NotQuarantined(Exception):
-    """Only a quarantined memory can be released."""
-
-
-class NoModel(Exception):
-    """There is no language model with the role memory_extraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,7 @@ class Reflected:
 
 @dataclass(eq=False)
 class Curation:
-    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, NothingToUndo, and the exceptions above.
+    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and Denied.
 
     MemoriesRemoved is announced. ``hold_wait_s``: how long a call waits for a batch or another call that is at work on
     the same user's memories. ``holds``: shared with whoever else changes memories in this process.
@@ -126,7 +119,7 @@ class Curation:
             if memory is None:
                 return None
             if memory.status is not MemoryStatus.QUARANTINED or memory.embedding is None:
-                raise NotQuarantined
+                raise Denied("NOT_QUARANTINED", "only a quarantined memory can be released")
             action, released = await self.dedup.release(memory, batch=hold_id, now=self.clock())
         return None if action is Action.FORGOTTEN else (action, released)
 
@@ -134,7 +127,11 @@ class Curation:
         """Take back that a standing memory ended or changed with this one. None when there is no such memory."""
         async with self._held(scope.user) as hold_id:
             memory = await self.store.get(scope, memory_id)
-            undone = None if memory is None else await self.undoing.undo(memory, hold=hold_id, now=self.clock())
+            try:
+                undone = None if memory is None else await self.undoing.undo(memory, hold=hold_id, now=self.clock())
+            except NothingToUndo:
+                reason = "no standing memory ended or changed with this one, or it was changed or replaced since"
+                raise Denied("NOTHING_TO_UNDO", reason) from None
         self.announce(MemoriesRemoved(UNDONE, int(undone is not None)))
         return undone
 
@@ -160,7 +157,7 @@ class Curation:
         if dry_run:
             return Summarised(candidates, [Summary(group) for group in groups], [], 0)
         if not self.summariser.has_model:
-            raise NoModel(f"{candidates} memories in {len(groups)} groups could be summarised")
+            raise _no_model(f"{candidates} memories in {len(groups)} groups could be summarised")
         summaries = [await self.summariser.summarise(group) for group in groups]
         created = await self._replace([summary for summary in summaries if not summary.reason], scope.user)
         return Summarised(candidates, summaries, [memory for memory, _ in created], sum(saved for _, saved in created))
@@ -174,7 +171,7 @@ class Curation:
         if not self.reflector.has_model:
             if dry_run:
                 return Reflected(candidates, [])
-            raise NoModel(f"{candidates} memories could be reflected on")
+            raise _no_model(f"{candidates} memories could be reflected on")
         found = [each for group in groups for each in await self.reflector.reflect(group)]
         if dry_run:
             return Reflected(candidates, found)
@@ -209,6 +206,10 @@ class Curation:
     def _held(self, user: str) -> AbstractAsyncContextManager[str]:
         """Nobody else learns or changes the user's memories inside. Raises Busy."""
         return self.holds.held(user, wait_s=self.hold_wait_s)
+
+
+def _no_model(found: str) -> Denied:
+    return Denied("NO_MODEL", f"{found}, but external_models has no model with the role memory_extraction")
 
 
 def _why(old: Memory, new: Memory) -> str | None:

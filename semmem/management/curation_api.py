@@ -7,16 +7,13 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.extraction.placed import Action
-from semmem.extraction.undoing import NothingToUndo
-from semmem.management.access import Act, Denied
-from semmem.management.asked import Owner, may
-from semmem.management.curation import Curation, NoModel, NotQuarantined
-from semmem.management.fields import Body, MemoryId, NewUser, Number, ProjectId, ScopeName, Switch, UserId, missing
-from semmem.management.problems import OF_USER, OF_WRITE, refuses
-from semmem.management.shown import MemoryShown, Time, shown, time_shown
+from semmem.management.access import Act
+from semmem.management.curation import Curation
+from semmem.management.fields import Body, MemoryId, NewUser, Number, ProjectId, ScopeName, Switch, UserId, existing
+from semmem.management.problems import OF_USER, OF_WRITE
+from semmem.management.routes import Owner, may, refuses
+from semmem.management.shown import MemoryShown, Time, as_shown, shown
 from semmem.memory import SUPERSEDED_BY, SUPERSEDED_WHY, Memory, Scope
-from semmem.upkeep.consolidation import Group
-from semmem.upkeep.summaries import Summary
 
 
 class Consolidate(Body):
@@ -157,59 +154,40 @@ def curation_routes(life: Curation) -> APIRouter:
         """Merge what says the same."""
         scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
         done = await life.consolidate(scope, dry_run=which.dry_run)
-        return {
-            "dry_run": which.dry_run,
-            "candidates": done.candidates,
-            "groups": [_group(group) for group in done.groups],
-            "superseded": done.superseded,
-            "tokens_saved": done.tokens_saved,
-        }
+        groups: list[GroupShown] = [{"kept": _brief(each.kept), "merged": _briefs(each.merged)} for each in done.groups]
+        return as_shown(ConsolidatedShown, done, dry_run=which.dry_run, groups=groups)
 
     @routes.post("/v1/memory/summarize", **refuses(*OF_WRITE, "NO_MODEL"))
     async def summarize(request: Request, which: Summarize) -> SummarisedShown:
         """Summarise what is old and related."""
         scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
-        try:
-            done = await life.summarise(scope, older_than_days=which.older_than_days, dry_run=which.dry_run)
-        except NoModel as missing:
-            reason = f"{missing}, but external_models has no model with the role memory_extraction"
-            raise Denied(409, "NO_MODEL", reason) from None
-        return {
-            "dry_run": which.dry_run,
-            "candidates": done.candidates,
-            "groups": [_summary(summary) for summary in done.summaries],
-            "created": [shown(memory) for memory in done.created],
-            "tokens_saved": done.tokens_saved,
-        }
+        done = await life.summarise(scope, older_than_days=which.older_than_days, dry_run=which.dry_run)
+        groups: list[SummaryShown] = [
+            {"memories": _briefs(each.of), "summary": each.content or None, "refused": each.reason or None}
+            for each in done.summaries
+        ]
+        created = [shown(memory) for memory in done.created]
+        return as_shown(SummarisedShown, done, dry_run=which.dry_run, groups=groups, created=created)
 
     @routes.post("/v1/memory/reflect", **refuses(*OF_WRITE, "NO_MODEL"))
     async def reflect(request: Request, which: Consolidate) -> ReflectedShown:
         """Find patterns over memories. A dry run asks the model, where there is one, and remembers nothing."""
         scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
-        try:
-            done = await life.reflect(scope, dry_run=which.dry_run)
-        except NoModel as missing:
-            reason = f"{missing}, but external_models has no model with the role memory_extraction"
-            raise Denied(409, "NO_MODEL", reason) from None
-        return {
-            "dry_run": which.dry_run,
-            "candidates": done.candidates,
-            "reflections": [
-                {"content": each.content, "memories": [_brief(one) for one in each.of], "refused": each.reason or None}
-                for each in done.reflections
-            ],
-            "created": [shown(memory) for memory in done.created],
-            "withdrawn": done.withdrawn,
-        }
+        done = await life.reflect(scope, dry_run=which.dry_run)
+        found = [
+            as_shown(ReflectionShown, each, memories=_briefs(each.of), refused=each.reason or None)
+            for each in done.reflections
+        ]
+        created = [shown(memory) for memory in done.created]
+        return as_shown(ReflectedShown, done, dry_run=which.dry_run, reflections=found, created=created)
 
     @routes.get("/v1/memory/{memory_id}/history", **refuses(*OF_USER))
     async def get_history(
         request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
     ) -> HistoryShown:
         """Every version, what took its place and why, and how the memory was used."""
-        told = await life.history(Scope(may(request, user_id, Act.READ), project=project_id), memory_id)
-        if told is None:
-            raise missing(memory_id)
+        scope = Scope(may(request, user_id, Act.READ), project=project_id)
+        told = existing(await life.history(scope, memory_id), memory_id)
         return {
             "id": memory_id,
             "versions": [
@@ -217,50 +195,24 @@ def curation_routes(life: Curation) -> APIRouter:
                 for version, why in zip(told.versions, told.replaced_why(), strict=True)
             ],
             "current": _version(told.current),
-            "dropped": [
-                {"reason": row.reason, "times": row.times, "last_at": time_shown(row.last_at)} for row in told.dropped
-            ],
-            "uses": {"count": told.uses.count, "last_at": time_shown(told.uses.last_at or None)},
+            "dropped": [as_shown(DroppedShown, row) for row in told.dropped],
+            "uses": as_shown(UsesShown, told.uses, last_at=told.uses.last_at or None),
         }
 
     @routes.post("/v1/memory/{memory_id}/release", **refuses(*OF_WRITE, "NOT_QUARANTINED"))
     async def release(scope: Owner, memory_id: MemoryId) -> Released:
         """Let a quarantined memory be retrieved."""
-        try:
-            found = await life.release(scope, memory_id)
-        except NotQuarantined:
-            raise Denied(409, "NOT_QUARANTINED", "only a quarantined memory can be released") from None
-        if found is None:
-            raise missing(memory_id)
-        action, memory = found
+        action, memory = existing(await life.release(scope, memory_id), memory_id)
         return {"released": action is not Action.UNCHANGED, "memory": shown(memory)}
 
     @routes.post("/v1/memory/{memory_id}/undo", **refuses(*OF_WRITE, "NOTHING_TO_UNDO"))
     async def undo(scope: Owner, memory_id: MemoryId) -> UndoneShown:
         """Take back that a standing memory ended or changed with this one, or that its user asked to forget it: what
         was known before is known again."""
-        try:
-            undone = await life.undo(scope, memory_id)
-        except NothingToUndo:
-            reason = "no standing memory ended or changed with this one, or it was changed or replaced since"
-            raise Denied(409, "NOTHING_TO_UNDO", reason) from None
-        if undone is None:
-            raise missing(memory_id)
+        undone = existing(await life.undo(scope, memory_id), memory_id)
         return {"restored": undone.restored, "memory": shown(undone.memory)}
 
     return routes
-
-
-def _group(group: Group) -> GroupShown:
-    return {"kept": _brief(group.kept), "merged": _briefs(group.merged)}
-
-
-def _summary(summary: Summary) -> SummaryShown:
-    return {
-        "memories": _briefs(summary.of),
-        "summary": summary.content or None,
-        "refused": summary.reason or None,
-    }
 
 
 def _briefs(memories: Sequence[Memory]) -> list[Brief]:
@@ -268,7 +220,7 @@ def _briefs(memories: Sequence[Memory]) -> list[Brief]:
 
 
 def _brief(memory: Memory) -> Brief:
-    return {"id": memory.id, "version": memory.version, "content": memory.content}
+    return as_shown(Brief, memory)
 
 
 def _version(memory: Memory) -> Version:

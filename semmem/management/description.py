@@ -21,11 +21,11 @@ from starlette.routing import BaseRoute
 from semmem import __version__
 from semmem.management.access import AccessRules
 from semmem.management.door import DoorRules
-from semmem.management.errors import FIELD_CODES
 from semmem.management.fields import MetadataLimits
 from semmem.management.idempotency import METHODS, READING
 from semmem.management.problems import (
     EVERY_CALL,
+    FIELD_CODES,
     OF_KEY,
     PROBLEM_TYPE,
     PROBLEMS,

@@ -9,21 +9,24 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Path, Query
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from semmem.management.access import Denied
+from semmem.management.problems import Denied
 from semmem.memory import OWN_METADATA, PASSAGES, MemoryType
 from semmem.ports.names import bounded, fits, usable
 from semmem.ports.storable import depth_exceeds
 
 USER_CHARS_MAX = 256
+LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
+"""Memories in a page; more are not refused, and not given."""
 TOPIC_CHARS_MAX = 64
 """More than any topic has that extraction keeps."""
 TYPES_MAX = 10
 """Types in one call; there are fewer."""
+Found = TypeVar("Found")
 _USUAL_ID = re.compile(r"[A-Za-z0-9._:@/-]{1,256}")
 
 
@@ -54,8 +57,15 @@ def _memory_id(name: str) -> str:
 def missing(memory_id: str) -> Denied:
     """Why there is nothing under this id: no such memory, or nothing that could be one."""
     if _USUAL_ID.fullmatch(memory_id):
-        return Denied(404, "NOT_FOUND", "no such memory")
-    return Denied(400, "INVALID_ID", "path.memory_id: is no id that semmem gives")
+        return Denied("NOT_FOUND", "no such memory")
+    return Denied("INVALID_ID", "path.memory_id: is no id that semmem gives")
+
+
+def existing(found: Found | None, memory_id: str) -> Found:
+    """What was found under a memory's id. Raises Denied where that is nothing."""
+    if found is None:
+        raise missing(memory_id)
+    return found
 
 
 def _kinds(told: Any) -> Any:
@@ -115,6 +125,8 @@ SessionId = Annotated[str | None, Query(), AfterValidator(_scope_name)]
 """A session in a query string."""
 Kind = Annotated[MemoryType, BeforeValidator(_kind), AfterValidator(_memory_kind)]
 """A type of memory in a body."""
+Limit = Annotated[int, Query(ge=1, description=f"more than {LIMIT_MAX} are not refused, and not given")]
+"""Of a page of memories."""
 _Types = Annotated[list[MemoryType], Field(max_length=TYPES_MAX)]
 Types = Annotated[
     _Types | None, BeforeValidator(_kinds), Query(alias="type", description="several also separated by commas")
@@ -127,10 +139,6 @@ class Body(BaseModel):
     """Of a call: a member that is not known is refused."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class MetadataRefused(Exception):
-    """Metadata that a call would leave is beyond a limit, though what the call brought is not."""
 
 
 @dataclass(frozen=True, slots=True)

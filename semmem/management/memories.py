@@ -12,9 +12,10 @@ from semmem.lifecycle.holds import Busy, Holds
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.reflected import bases
 from semmem.lifecycle.writes import Writes
-from semmem.management.changing import Changes, callers, changed
-from semmem.management.fields import MetadataLimits, MetadataRefused, metadata_problem
+from semmem.management.fields import MetadataLimits, metadata_problem
 from semmem.management.listing import ROWS_MAX, Page, Stats, Wanted, cut, stats
+from semmem.management.problems import Denied
+from semmem.management.writing import Changes, callers, changed
 from semmem.memory import (
     PASSAGES,
     Controls,
@@ -44,10 +45,6 @@ CREATE_TRIES = 3
 """How often a memory is written anew that an erasure met on its way."""
 
 
-class KeyInUse(Exception):
-    """Another memory of the user has that key."""
-
-
 @dataclass(eq=False)
 class Memories:
     """Operations on one user's memories. Raises StoreError, EmbedderError, JournalError, ErasurePending and Busy.
@@ -74,7 +71,7 @@ class Memories:
     async def page(
         self, scope: Scope, types: Sequence[MemoryType], wanted: Wanted, *, uses: Mapping[str, Uses] | None = None
     ) -> tuple[Page, Stats | None]:
-        """One page, newest first, and figures over everything in the scope. Raises BadCursor.
+        """One page, newest first, and figures over everything in the scope. Raises Denied.
 
         All of it is read, once: stores have no order of their own, and do so for any page. ``uses``: then with figures.
         """
@@ -104,7 +101,7 @@ class Memories:
         within: MetadataLimits | None = None,
     ) -> Memory:
         """Store what the API was told; the same user and key is the same memory in a new version, with the metadata it
-        had where ``merge_metadata`` and nothing else is told. Raises MetadataRefused where both together are not
+        had where ``merge_metadata`` and nothing else is told. Raises Denied where both together are not
         ``within`` limits.
 
         One after another for each user; what an erasure meets on its way is written after it.
@@ -165,8 +162,8 @@ class Memories:
         """The memory in a new version, or as it was where nothing changes; None when the scope has none. What was said
         stays as it was said: a passage is none.
 
-        One after another with whatever else changes this user's memories. Raises KeyInUse, and MetadataRefused where
-        what is there and what is new are not ``within`` limits.
+        One after another with whatever else changes this user's memories. Raises Denied where the key is another's, and
+        where what is there and what is new are not ``within`` limits.
         """
         vector = None if changes.content is None else await self.embedder.embed(unquoted(changes.content))
         for _ in range(CREATE_TRIES):
@@ -175,7 +172,7 @@ class Memories:
                 if old is None or old.type in PASSAGES:
                     return None
                 if changes.key not in (None, old.key) and await self._with_key(replace(old, key=changes.key)):
-                    raise KeyInUse
+                    raise Denied("KEY_IN_USE", "another memory of this user has that key")
                 new = changed(old, changes, vector, now=self.after(scope.user, self.clock()))
                 _check(new.metadata, None if changes.metadata is None else within)
                 if new is old or await Writes(self.store, self.records, hold_id).replace(old, new):
@@ -255,4 +252,4 @@ class Memories:
 
 def _check(metadata: Mapping[str, Any], within: MetadataLimits | None) -> None:
     if within is not None and (problem := metadata_problem(callers(metadata), within)):
-        raise MetadataRefused(problem)
+        raise Denied("INVALID_REQUEST", f"body.metadata: with what is there already it {problem}")

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from semmem.management.access import Caller, Denied
-from semmem.management.problems import RETRY_AFTER
+from semmem.management.access import Caller
+from semmem.management.problems import RETRY_AFTER, Denied
 from semmem.ports.events import Announce, ApiLimited, nobody_listens
 from semmem.request.head import RequestHead
 
@@ -114,7 +114,7 @@ class RateLimits:
     def _refuse(self, who: str, wait_s: float) -> None:
         self._announce(ApiLimited(who))
         after = {RETRY_AFTER: str(max(1, math.ceil(wait_s)))}
-        raise Denied(429, "RATE_LIMITED", "too many calls; try again when Retry-After says", after)
+        raise Denied("RATE_LIMITED", "too many calls; try again when Retry-After says", after)
 
 
 def name_of(caller: Caller) -> str:

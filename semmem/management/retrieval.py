@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.management.access import Act
-from semmem.management.asked import may
 from semmem.management.fields import (
     TYPES_MAX,
     Body,
@@ -25,7 +24,8 @@ from semmem.management.fields import (
     UserId,
 )
 from semmem.management.memories import Memories
-from semmem.management.problems import OF_ERASURE, OF_USER, refuses
+from semmem.management.problems import OF_ERASURE, OF_USER
+from semmem.management.routes import may, refuses
 from semmem.management.shown import MemoryShown, shown
 from semmem.management.states_api import States
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope

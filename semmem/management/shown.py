@@ -4,10 +4,11 @@ Annotations are evaluated here (no __future__ import), because FastAPI reads tho
 """
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NotRequired
+from functools import cache
+from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast
 
 from pydantic import WithJsonSchema
-from typing_extensions import TypedDict  # pydantic does not read typing's before Python 3.12
+from typing_extensions import TypedDict, get_type_hints  # pydantic does not read typing's before Python 3.12
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.memory import Memory, MemoryStatus, MemoryType
@@ -63,38 +64,38 @@ class DeletedShown(TypedDict):
     purge_seconds: NotRequired[float]
 
 
+Shape = TypeVar("Shape")
+
+
+def as_shown(shape: type[Shape], of: object, **more: object) -> Shape:
+    """What a shape needs, each member from ``more``, or else from the attribute of this name; seconds become times."""
+    told = {}
+    for name, is_time in _members(cast(Any, shape)):
+        value = more[name] if name in more else getattr(of, name)
+        told[name] = at(value) if is_time and isinstance(value, float | int) else value
+    return cast(Shape, told)
+
+
+@cache
+def _members(shape: Any) -> tuple[tuple[str, bool], ...]:
+    """The required ones of a shape, and whether each is a time."""
+    hints = get_type_hints(shape, include_extras=True)
+    return tuple((name, hint in (Time, Time | None)) for name, hint in hints.items() if name in shape.__required_keys__)
+
+
 def shown(memory: Memory) -> MemoryShown:
-    """A memory as JSON; times are RFC 3339, UTC."""
-    return {
-        "id": memory.id,
-        "version": memory.version,
-        "type": memory.type,
-        "content": memory.content,
-        "user_id": memory.user,
-        "project_id": memory.project,
-        "agent_id": memory.agent,
-        "session_id": memory.session,
-        "source": {
-            "role": memory.source.role,
-            "session": memory.source.session,
-            "turn": memory.source.turn,
-            "request_id": memory.source.request_id,
-            "time": time_shown(memory.source.time or None),
-        },
-        "key": memory.key,
-        "metadata": shallow(memory.metadata),
-        "importance": memory.importance,
-        "status": memory.status,
-        "created_at": at(memory.created_at),
-        "updated_at": at(memory.updated_at),
-        "occurred_at": time_shown(memory.occurred_at),
-        "expires_at": time_shown(memory.expires_at),
-    }
-
-
-def time_shown(seconds: float | None) -> str | None:
-    """RFC 3339, UTC, to the millisecond; None for none."""
-    return None if seconds is None else at(seconds)
+    """A memory as JSON."""
+    source = memory.source
+    return as_shown(
+        MemoryShown,
+        memory,
+        user_id=memory.user,
+        project_id=memory.project,
+        agent_id=memory.agent,
+        session_id=memory.session,
+        source=as_shown(SourceShown, source, time=source.time or None),
+        metadata=shallow(memory.metadata),
+    )
 
 
 def at(seconds: float) -> str:

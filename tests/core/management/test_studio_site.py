@@ -11,10 +11,10 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
-from semmem.management.activity_api import Activity
 from semmem.management.api import create_api
 from semmem.management.door import is_open
 from semmem.management.studio_site import MEDIA_TYPES, STUDIO_PATH, create_site, files
+from semmem.management.work_api import Activity
 from semmem.ports.events import RequestEnded, StreamOpened
 from tests.core.management.test_api import Api
 from tests.support.empty_journal import empty_journal
