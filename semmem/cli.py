@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from semmem.commands.failure import INTERRUPTED, MISUSED, PIPE_CLOSED, Failure, report
+from semmem.commands.command import INTERRUPTED, MISUSED, PIPE_CLOSED, Failure, report
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; its exit status, one of commands.failure.EXITS. Ends by SystemExit for --help alone."""
+    """Run one command; its exit status, one of commands.command.EXITS. Ends by SystemExit for --help alone."""
     # Before numpy comes: its threads wait in busy loops, which takes ten times as long as products as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = sys.argv[1:] if argv is None else argv

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from semmem.commands.command import ASKING_EXITS, Parser
-from semmem.commands.failure import (
+from semmem.commands.command import (
+    ASKING_EXITS,
+    DONE,
     MISUSED,
     NO_ANSWER,
     NOT_DONE,
@@ -20,9 +21,15 @@ from semmem.commands.failure import (
     NOT_NOW,
     PENDING,
     REFUSED,
+    Argument,
+    Command,
     Failure,
+    Run,
+    argument,
     misused,
+    one_of,
 )
+from semmem.commands.terminal import answer
 from semmem.config import Settings, load
 
 NO_SERVER, NO_TOKEN = "NO_SERVER", "NO_TOKEN"
@@ -45,26 +52,48 @@ TOKEN_ENVIRONMENT = (
 )
 CONFIG_FILES = (("config.yaml", "named by --config: where the API listens, and the administrator's token"),)
 
-ASKING: dict[str, Any] = {"exits": ASKING_EXITS, "files": CONFIG_FILES, "environment": TOKEN_ENVIRONMENT}
-"""What the row of a command has that asks a running semmem."""
-
-
-def add_connection(parser: Parser) -> None:
-    """Options of every command that asks a running semmem."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="config.yaml of the running semmem")
-    parser.add_argument("--api", metavar="URL", help="its API, when that is not where the configuration says")
-    parser.add_argument(
+CONNECTION = (
+    argument("--config", type=Path, metavar="FILE", help="config.yaml of the running semmem"),
+    argument("--api", metavar="URL", help="its API, when that is not where the configuration says"),
+    argument(
         "--token-env", metavar="VARIABLE", help="environment variable with a token; without it the administrator's"
-    )
+    ),
+)
+"""Options of every command that asks a running semmem."""
+WHOSE = one_of(
+    argument("--user", help="whose memories; not needed with a token that is bound to a user"),
+    argument("--api-key-env", metavar="VARIABLE", help="the user of the API key in this variable (identity.api_key)"),
+)
+"""Options of every command that is about one user."""
+
+Told = Mapping[str, Any]
 
 
-def add_whose(parser: Parser) -> None:
-    """Options of every command that is about one user."""
-    whose = parser.add_mutually_exclusive_group()
-    whose.add_argument("--user", help="whose memories; not needed with a token that is bound to a user")
-    whose.add_argument(
-        "--api-key-env", metavar="VARIABLE", help="the user of the API key in this variable (identity.api_key)"
-    )
+def asking(run: Run, *, arguments: Sequence[Argument] = (), exits: Sequence[int] = ASKING_EXITS, **row: Any) -> Command:
+    """The row of a command that asks a running semmem."""
+    arguments = (*arguments, *CONNECTION)
+    files, environment = CONFIG_FILES, TOKEN_ENVIRONMENT
+    return Command(run=run, arguments=arguments, exits=exits, files=files, environment=environment, **row)
+
+
+def printing(
+    ask: Callable[[Api, argparse.Namespace], Any],
+    shown: Callable[[Any], Iterable[str]],
+    fails: Callable[[Told], bool] = lambda _told: False,
+) -> Run:
+    """What prints what the API answers: as it is with ``--json``, else the lines of ``shown``."""
+
+    def run(given: argparse.Namespace) -> int:
+        told = ask(opened(given), given)
+        answer(given, told, shown(told))
+        return NOT_DONE if fails(told) else DONE
+
+    return run
+
+
+def given_only(**asked: Any) -> dict[str, Any]:
+    """Without what was not given."""
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def settings_of(given: argparse.Namespace) -> Settings:
@@ -95,7 +124,20 @@ def _user_of(variable: str, settings: Settings) -> str:
     return user_of_key(rules.hmac_secret.get_secret_value().encode(), key)
 
 
-def connected(given: argparse.Namespace, settings: Settings, *, timeout_s: float = TIMEOUT_S) -> Api:
+def opened(given: argparse.Namespace) -> Api:
+    """The API, and whose memories, where the command is about one user. Raises ConfigError and Failure."""
+    settings = settings_of(given)
+    whose = named_user(given, settings) if "api_key_env" in given else {}
+    return connected(given, settings, whose=whose)
+
+
+def connected(
+    given: argparse.Namespace,
+    settings: Settings,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    whose: Mapping[str, str] | None = None,
+) -> Api:
     """The API of the semmem that is meant. Raises Failure."""
     api = settings.listeners.api
     url = _url(given.api) if given.api is not None else f"http://{api.address}"
@@ -108,7 +150,7 @@ def connected(given: argparse.Namespace, settings: Settings, *, timeout_s: float
         reason = f"there is no token: the environment variable {given.token_env} is empty"
     if not token:
         raise Failure(NO_TOKEN, place, reason, REFUSED)
-    return Api(url, token, timeout_s)
+    return Api(url, token, timeout_s, whose)
 
 
 def _url(told: str) -> str:
@@ -123,19 +165,23 @@ def _url(told: str) -> str:
 
 
 class Api:
-    """A running semmem. Every failure is a Failure whose path is the URL."""
+    """A running semmem. Every failure is a Failure whose path is the URL. ``whose``: what calls about the user who is
+    meant say in their query, or body."""
 
-    def __init__(self, url: str, token: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, url: str, token: str, timeout_s: float = TIMEOUT_S, whose: Mapping[str, str] | None = None
+    ) -> None:
         self.url = url
         self.token = token
+        self.whose = dict(whose or {})
         self._timeout_s = timeout_s
 
     def call(self, method: str, path: str, **asked: Any) -> Any:
         """What the API answers. Raises Failure where it refuses."""
-        answer = self.answer(method, path, **asked)
-        if not answer.is_success:
-            raise refusal(answer, self.url + path)
-        return _read(answer, self.url + path)
+        came = self.answer(method, path, **asked)
+        if not came.is_success:
+            raise refusal(came, self.url + path)
+        return _read(came, self.url + path)
 
     def answer(self, method: str, path: str, **asked: Any) -> httpx.Response:
         """The answer, whatever it says."""

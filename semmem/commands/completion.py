@@ -10,9 +10,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from semmem.commands.command import Command, Parser
-from semmem.commands.helping import Root
-from semmem.commands.terminal import document, write
+from semmem.commands.command import Command, Parser, argument
+from semmem.commands.manual import Root
+from semmem.commands.terminal import answer
 
 FILES = "\0files"
 """In the place of words: any file."""
@@ -23,18 +23,15 @@ def completion_command(root: Root) -> Command:
 
     def run(given: argparse.Namespace) -> int:
         script = SCRIPTS[given.shell](root())
-        document({"shell": given.shell, "script": script}) if given.json else write(script.splitlines())
+        answer(given, {"shell": given.shell, "script": script}, script.splitlines())
         return 0
-
-    def arguments(parser: Parser) -> None:
-        parser.add_argument("shell", choices=sorted(SCRIPTS), help="bash, fish or zsh")
 
     return Command(
         name="completion",
         does="a script that completes commands and options in bash, zsh or fish",
         about="Made from the commands that this version has; make it anew after an upgrade.",
         run=run,
-        arguments=arguments,
+        arguments=(argument("shell", choices=sorted(SCRIPTS), help="bash, fish or zsh"),),
         examples=(
             ("source <(semmem completion bash)", "bash, this shell alone"),
             ("semmem completion zsh > ~/.zfunc/_semmem", "zsh, with ~/.zfunc in fpath"),

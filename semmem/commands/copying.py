@@ -16,7 +16,7 @@ import httpx
 
 from semmem.backup import BackupError, erasures, folder, frames, lines
 from semmem.commands.asking import Api, refusal
-from semmem.commands.failure import Failure
+from semmem.commands.command import Failure
 from semmem.commands.terminal import Progress, say
 
 LINES_IN_CALL, BYTES_IN_CALL = 200, 384 * 1024

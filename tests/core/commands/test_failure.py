@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from semmem.cli import main
-from semmem.commands import failure
+from semmem.commands import command as failure
 from semmem.commands.asking import TIMEOUT_S
 from semmem.config import Settings
 from tests.core.commands.test_previewing import TOKEN, running

@@ -11,7 +11,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.cli import main
-from semmem.commands.failure import MISUSED, PENDING
+from semmem.commands.command import MISUSED, PENDING
 from semmem.memory import Scope
 from semmem.ports.errors import StoreUnavailable
 from tests.core.commands.test_previewing import TOKEN, running

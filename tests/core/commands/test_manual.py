@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.commands.command import Parser
+from semmem.commands.command import EXITS, Parser
 from semmem.commands.completion import SCRIPTS
-from semmem.commands.failure import EXITS
 from semmem.commands.manual import markdown, page_of, roff, text
 from semmem.commands.table import root_parser
 

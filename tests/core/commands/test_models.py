@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.commands.failure import NOT_DONE
+from semmem.commands.command import NOT_DONE
 from semmem.commands.serving import ready_line
 from semmem.wiring.app import Addresses
 from tests.support.configuration import write

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.commands import showing
-from semmem.commands.failure import NOT_DONE
+from semmem.commands import serving as showing
+from semmem.commands.command import NOT_DONE
 
 HOME = Path(__file__).parents[3]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from semmem.cli import main
-from semmem.commands.failure import MISUSED
+from semmem.commands.command import MISUSED
 
 
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.commands.failure import INTERRUPTED, PIPE_CLOSED
+from semmem.commands.command import INTERRUPTED, PIPE_CLOSED
 from semmem.commands.terminal import Progress, bar, members, one_line
 from tests.core.commands.test_previewing import TOKEN, running
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.commands.failure import MISUSED, NOT_DONE
+from semmem.commands.command import MISUSED, NOT_DONE
 from semmem.config import Settings
 from semmem.memory import Vector
 from semmem.ports.errors import EmbedderError
