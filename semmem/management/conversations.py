@@ -6,7 +6,11 @@ import math
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated
 
+from pydantic import Field
+
+from semmem.management.fields import NO_CONTROLS, Body, Count, Moment, Switch
 from semmem.management.listing import bad_cursor, cursor_of, place_told
 from semmem.management.problems import Denied
 from semmem.memory import Role, Scope, ToolCall
@@ -34,22 +38,36 @@ BEHIND, BEFORE, AROUND = "", "<", "="
 """How a cursor of messages begins, before the place that it is about; places begin with a digit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One message that is told through the API."""
+Name = Annotated[str, Field(max_length=200, pattern=NO_CONTROLS)]
+Tokens = Annotated[Count, Field(ge=0, le=10**9)]
+
+
+class NewCall(Body):
+    """A call of a tool; ``arguments`` as the model wrote them."""
+
+    id: Name = ""
+    name: Name
+    arguments: str = ""
+
+
+class NewMessage(Body):
+    """What somebody said, as an export shows it. ``at``: null for no known time. Its former ``id`` and ``cut`` are
+    taken and say nothing."""
 
     role: Role
-    content: str
-    at: float | None = None
-    answers: str = ""
-    calls: tuple[ToolCall, ...] = ()
-    model_asked: str = ""
-    model: str = ""
-    backend: str = ""
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    answer_id: str = ""
-    finish_reason: str = ""
+    content: str = ""
+    at: Moment | None = None
+    tool_call_id: Name | None = None
+    tool_calls: list[NewCall] = Field(default_factory=list, max_length=100)
+    model_asked: Name | None = None
+    model: Name | None = None
+    backend: Name | None = None
+    tokens_in: Tokens | None = None
+    tokens_out: Tokens | None = None
+    response_id: Name | None = None
+    finish_reason: Name | None = None
+    id: Name | None = None
+    cut: Switch = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +152,7 @@ class Conversations:
         return await self.records.messages(scope, conversation_id, limit=self.limits.messages_max)
 
     async def create(
-        self, scope: Scope, told: Sequence[Told], *, title: str | None, tags: Sequence[str]
+        self, scope: Scope, told: Sequence[NewMessage], *, title: str | None, tags: Sequence[str]
     ) -> KeptConversation:
         """A conversation of its own, in the order in which it is told. Raises Denied where an erasure came between."""
         now = self.after(scope.user, self.clock())
@@ -142,7 +160,7 @@ class Conversations:
             return await self._put(self._empty(scope, now, title, tags), ())
         name = "conv_" + secrets.token_hex(16)
         session = scope.session or "i_" + secrets.token_hex(16)
-        begun = min((said.at for said in told if said.at is not None), default=now)
+        begun = min((said.at.timestamp() for said in told if said.at is not None), default=now)
         messages = [self._message(said, place, name, begun, now) for place, said in enumerate(told)]
         given = title is not None or bool(tags)
         kept = KeptConversation(
@@ -177,11 +195,10 @@ class Conversations:
             raise Denied("BUSY", "what this user said is being erased; try again")
         return put
 
-    def _message(self, said: Told, place: int, name: str, begun: float, now: float) -> KeptMessage:
+    def _message(self, said: NewMessage, place: int, name: str, begun: float, now: float) -> KeptMessage:
         """Whatever time it says, it is told now: an erasure until now takes it, and no earlier one."""
         chars_max = self.limits.message_chars_max
         turn = f"i_{name.removeprefix('conv_')}_{place:06d}"
-        at = begun if said.at is None else said.at
         return KeptMessage(
             place=place_of(begun, f"i_{name}", Step("", place, 0.0)),
             turn=turn,
@@ -189,17 +206,17 @@ class Conversations:
             number=place,
             role=said.role,
             content=said.content[:chars_max],
-            at=at,
+            at=begun if said.at is None else said.at.timestamp(),
             cut=len(said.content) > chars_max,
-            answers=said.answers,
-            calls=tuple(ToolCall(call.id, call.name, call.arguments[:chars_max]) for call in said.calls),
-            model_asked=said.model_asked,
-            model=said.model,
-            backend=said.backend,
+            answers=said.tool_call_id or "",
+            calls=tuple(ToolCall(call.id, call.name, call.arguments[:chars_max]) for call in said.tool_calls),
+            model_asked=said.model_asked or "",
+            model=said.model or "",
+            backend=said.backend or "",
             tokens_in=said.tokens_in,
             tokens_out=said.tokens_out,
-            answer_id=said.answer_id,
-            finish_reason=said.finish_reason,
+            answer_id=said.response_id or "",
+            finish_reason=said.finish_reason or "",
             turn_at=now,
         )
 

@@ -11,23 +11,20 @@ from typing_extensions import TypedDict
 
 from semmem.conversations.transcript import markdown
 from semmem.management.access import Act
-from semmem.management.conversations import Conversations, Told, around
+from semmem.management.conversations import Conversations, NewMessage, around
 from semmem.management.fields import (
     NO_CONTROLS,
     Body,
-    Count,
-    Moment,
     NewUser,
     ScopeName,
     SessionId,
-    Switch,
     UserId,
 )
 from semmem.management.listing import CURSOR_CHARS_MAX
 from semmem.management.problems import OF_USER, Denied
 from semmem.management.routes import Owner, Reader, may, one_or_everybody, refuses
 from semmem.management.shown import as_shown
-from semmem.memory import Role, Scope, ToolCall
+from semmem.memory import Scope
 from semmem.ports.conversations import KeptConversation, KeptMessage, Wanted
 
 LIST_MAX, MESSAGES_MAX, MATCHES_MAX = 200, 500, 500
@@ -52,10 +49,8 @@ def _tag(told: str) -> str:
 
 
 Line = Annotated[str, Field(max_length=TITLE_CHARS_MAX, pattern=NO_CONTROLS)]
-Name = Annotated[str, Field(max_length=200, pattern=NO_CONTROLS)]
 Tag = Annotated[str, Field(min_length=1, max_length=TAG_CHARS_MAX, pattern=NO_CONTROLS), AfterValidator(_tag)]
 Tags = Annotated[list[Tag], Field(max_length=TAGS_MAX)]
-Tokens = Annotated[Count, Field(ge=0, le=10**9)]
 ConversationId = Annotated[str, Path(max_length=256)]
 Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor")]
 Words = Query(alias="q", min_length=1, max_length=500, description="words; all of them in the title or in one message")
@@ -66,50 +61,6 @@ Until = Annotated[AwareDatetime | None, Query(description="begun then or earlier
 ListLimit = Annotated[int, Query(ge=1, le=LIST_MAX)]
 MessageWords = Annotated[str, Query(alias="q", min_length=1, max_length=500, description="words; all of them in one")]
 MessagesLimit = Annotated[int, Query(ge=1, le=MESSAGES_MAX)]
-
-
-class NewCall(Body):
-    """A call of a tool; ``arguments`` as the model wrote them."""
-
-    id: Name = ""
-    name: Name
-    arguments: str = ""
-
-
-class NewMessage(Body):
-    """What somebody said, as an export shows it. ``at``: null for no known time. Its former ``id`` and ``cut`` are
-    taken and say nothing."""
-
-    role: Role
-    content: str = ""
-    at: Moment | None = None
-    tool_call_id: Name | None = None
-    tool_calls: list[NewCall] = Field(default_factory=list, max_length=100)
-    model_asked: Name | None = None
-    model: Name | None = None
-    backend: Name | None = None
-    tokens_in: Tokens | None = None
-    tokens_out: Tokens | None = None
-    response_id: Name | None = None
-    finish_reason: Name | None = None
-    id: Name | None = None
-    cut: Switch = False
-
-    def told(self) -> Told:
-        return Told(
-            role=self.role,
-            content=self.content,
-            at=None if self.at is None else self.at.timestamp(),
-            answers=self.tool_call_id or "",
-            calls=tuple(ToolCall(call.id, call.name, call.arguments) for call in self.tool_calls),
-            model_asked=self.model_asked or "",
-            model=self.model or "",
-            backend=self.backend or "",
-            tokens_in=self.tokens_in,
-            tokens_out=self.tokens_out,
-            answer_id=self.response_id or "",
-            finish_reason=self.finish_reason or "",
-        )
 
 
 class NewConversation(Body):
@@ -343,8 +294,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
     async def create_conversation(request: Request, new: NewConversation) -> ConversationShown:
         """Import one, also where nothing is recorded; or begin one, without messages."""
         scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
-        told = [message.told() for message in new.messages]
-        made = await conversations.create(scope, told, title=new.title, tags=list(dict.fromkeys(new.tags)))
+        made = await conversations.create(scope, new.messages, title=new.title, tags=list(dict.fromkeys(new.tags)))
         return shown_conversation(made)
 
     @routes.get("/v1/conversations/{conversation_id}", **refuses(*OF_USER, "INVALID_CURSOR"))

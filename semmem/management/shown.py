@@ -3,12 +3,17 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of shapes.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
-from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast
+from functools import cache, partial
+from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast, get_args, get_origin
 
 from pydantic import WithJsonSchema
-from typing_extensions import TypedDict, get_type_hints  # pydantic does not read typing's before Python 3.12
+from typing_extensions import (  # pydantic does not read typing's before Python 3.12
+    TypedDict,
+    get_type_hints,
+    is_typeddict,
+)
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.memory import Memory, MemoryStatus, MemoryType
@@ -68,19 +73,34 @@ Shape = TypeVar("Shape")
 
 
 def as_shown(shape: type[Shape], of: object, **more: object) -> Shape:
-    """What a shape needs, each member from ``more``, or else from the attribute of this name; seconds become times."""
+    """What a shape needs, each member from ``more``, or else from the attribute of this name. Seconds become times, and
+    what a member's own shape is for is shown by it."""
     told = {}
-    for name, is_time in _members(cast(Any, shape)):
-        value = more[name] if name in more else getattr(of, name)
-        told[name] = at(value) if is_time and isinstance(value, float | int) else value
+    for name, show in _members(cast(Any, shape)):
+        told[name] = show(more[name] if name in more else getattr(of, name))
     return cast(Shape, told)
 
 
+Show = Callable[[Any], Any]
+
+
 @cache
-def _members(shape: Any) -> tuple[tuple[str, bool], ...]:
-    """The required ones of a shape, and whether each is a time."""
+def _members(shape: Any) -> tuple[tuple[str, Show], ...]:
+    """The required ones of a shape, and how each is shown."""
     hints = get_type_hints(shape, include_extras=True)
-    return tuple((name, hint in (Time, Time | None)) for name, hint in hints.items() if name in shape.__required_keys__)
+    return tuple((name, _how(hint)) for name, hint in hints.items() if name in shape.__required_keys__)
+
+
+def _how(hint: Any) -> Show:
+    if hint in (Time, Time | None):
+        return lambda value: at(value) if isinstance(value, float | int) else value
+    if is_typeddict(hint):
+        show: Show = shown if hint is MemoryShown else partial(as_shown, hint)
+        return lambda value: value if isinstance(value, dict) else show(value)
+    if get_origin(hint) is list:
+        each = _how(get_args(hint)[0])
+        return lambda value: [each(one) for one in value]
+    return lambda value: value
 
 
 def shown(memory: Memory) -> MemoryShown:

@@ -23,7 +23,7 @@ from semmem.lifecycle.holds import Holds
 from semmem.management.api import create_api
 from semmem.management.audit import audit_routes
 from semmem.management.conversations_api import conversation_routes
-from semmem.management.curation_api import curation_routes
+from semmem.management.curation import curation_routes
 from semmem.management.door import Guards
 from semmem.management.engine_api import engine_routes, reindex_routes, reload_routes
 from semmem.management.everybodys_api import backup_routes, everybodys_routes
