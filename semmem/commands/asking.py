@@ -11,24 +11,7 @@ from typing import Any
 
 import httpx
 
-from semmem.commands.command import (
-    ASKING_EXITS,
-    DONE,
-    MISUSED,
-    NO_ANSWER,
-    NOT_DONE,
-    NOT_FOUND,
-    NOT_NOW,
-    PENDING,
-    REFUSED,
-    Argument,
-    Command,
-    Failure,
-    Run,
-    argument,
-    misused,
-    one_of,
-)
+from semmem.commands.command import ASKING_EXITS, Argument, Command, Exit, Failure, Run, argument, misused, one_of
 from semmem.commands.terminal import answer
 from semmem.config import Settings, load
 
@@ -39,8 +22,12 @@ TIMEOUT_S = 15.0
 LONG_TIMEOUT_S = 300.0
 """A purge of a large store takes long (docs/operations.md), and others may be waiting for theirs; so do copies."""
 
-STATUSES = {401: REFUSED, 403: REFUSED, 404: NOT_FOUND, 409: NOT_NOW, 421: REFUSED, 429: NOT_NOW, 503: NOT_NOW}
-"""The exit status for an answer of the API; any other refusal is NOT_DONE."""
+STATUSES = {
+    **dict.fromkeys((401, 403, 421), Exit.REFUSED),
+    **dict.fromkeys((409, 429, 503), Exit.NOT_NOW),
+    404: Exit.NOT_FOUND,
+}
+"""The exit status for an answer of the API; any other refusal is Exit.NOT_DONE."""
 REMEDIES = {
     401: "the token is listeners.api.admin_token of --config, or what --token-env names",
     403: "another token may: --token-env",
@@ -69,11 +56,10 @@ WHOSE = one_of(
 Told = Mapping[str, Any]
 
 
-def asking(run: Run, *, arguments: Sequence[Argument] = (), exits: Sequence[int] = ASKING_EXITS, **row: Any) -> Command:
+def asking(run: Run, *, arguments: Sequence[Argument] = (), **row: Any) -> Command:
     """The row of a command that asks a running semmem."""
-    arguments = (*arguments, *CONNECTION)
-    files, environment = CONFIG_FILES, TOKEN_ENVIRONMENT
-    return Command(run=run, arguments=arguments, exits=exits, files=files, environment=environment, **row)
+    row = {"exits": ASKING_EXITS, "files": CONFIG_FILES, "environment": TOKEN_ENVIRONMENT, **row}
+    return Command(run=run, arguments=(*arguments, *CONNECTION), **row)
 
 
 def printing(
@@ -86,7 +72,7 @@ def printing(
     def run(given: argparse.Namespace) -> int:
         told = ask(opened(given), given)
         answer(given, told, shown(told))
-        return NOT_DONE if fails(told) else DONE
+        return Exit.NOT_DONE if fails(told) else Exit.DONE
 
     return run
 
@@ -149,7 +135,7 @@ def connected(
         token, place = os.environ.get(given.token_env, "").strip(), "--token-env"
         reason = f"there is no token: the environment variable {given.token_env} is empty"
     if not token:
-        raise Failure(NO_TOKEN, place, reason, REFUSED)
+        raise Failure(NO_TOKEN, place, reason, Exit.REFUSED)
     return Api(url, token, timeout_s, whose)
 
 
@@ -158,9 +144,9 @@ def _url(told: str) -> str:
     try:
         url = httpx.URL(told)
     except httpx.InvalidURL as error:
-        raise Failure("BAD_URL", "--api", f"{told!r} is no URL: {error}", MISUSED) from None
+        raise Failure("BAD_URL", "--api", f"{told!r} is no URL: {error}", Exit.MISUSED) from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise Failure("BAD_URL", "--api", f"{told!r} is no URL of an API, such as http://127.0.0.1:8080", MISUSED)
+        raise Failure("BAD_URL", "--api", f"{told!r} is no URL of an API, such as http://127.0.0.1:8080", Exit.MISUSED)
     return told.rstrip("/")
 
 
@@ -211,15 +197,15 @@ class Api:
         try:
             yield
         except httpx.TimeoutException:
-            raise Failure("NO_ANSWER", at, f"no answer within {self._timeout_s:g} s", NO_ANSWER) from None
+            raise Failure("NO_ANSWER", at, f"no answer within {self._timeout_s:g} s", Exit.NO_ANSWER) from None
         except httpx.ConnectError as error:
             reason = f"nothing listens there ({error}); is semmem running, and is this its API?"
-            raise Failure(NO_SERVER, at, reason, NO_ANSWER) from None
+            raise Failure(NO_SERVER, at, reason, Exit.NO_ANSWER) from None
         except httpx.HTTPError as error:
             reason = f"the answer broke off ({type(error).__name__}: {error})"
-            raise Failure("NO_ANSWER", at, reason, NO_ANSWER) from None
+            raise Failure("NO_ANSWER", at, reason, Exit.NO_ANSWER) from None
         except UnicodeEncodeError:
-            raise Failure("BAD_TOKEN", at, "the token holds letters that no token has", REFUSED) from None
+            raise Failure("BAD_TOKEN", at, "the token holds letters that no token has", Exit.REFUSED) from None
 
 
 def refusal(answer: httpx.Response, at: str) -> Failure:
@@ -227,12 +213,12 @@ def refusal(answer: httpx.Response, at: str) -> Failure:
     told = _error(answer)
     code, reason = told.get("code", ""), told.get("message") or told.get("detail") or told.get("title") or ""
     if not code:
-        return Failure("NOT_AN_API", at, f"answered {answer.status_code}, and not as semmem's API does", NOT_DONE)
+        return Failure("NOT_AN_API", at, f"answered {answer.status_code}, and not as semmem's API does", Exit.NOT_DONE)
     remedy = REMEDIES.get(answer.status_code, "")
     if after := answer.headers.get("retry-after"):
         remedy = f"try again in {after} s"
     words = f"answered {answer.status_code} {code}: {reason}" + (f"; {remedy}" if remedy else "")
-    status = PENDING if code == "ERASURE_PENDING" else STATUSES.get(answer.status_code, NOT_DONE)
+    status = Exit.PENDING if code == "ERASURE_PENDING" else STATUSES.get(answer.status_code, Exit.NOT_DONE)
     return Failure(code, at, words, status, http_status=answer.status_code)
 
 

@@ -8,36 +8,39 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from enum import IntEnum
+from typing import Any, NoReturn, Self
 
-DONE, NOT_DONE, MISUSED, NO_ANSWER, REFUSED, NOT_FOUND, NOT_NOW, PENDING = range(8)
-INTERRUPTED = 130
-"""What shells say of a program that Ctrl-C ended."""
-PIPE_CLOSED = 141
-"""What they say of one whose reader went away."""
 
-EXITS = {
-    DONE: "done",
-    NOT_DONE: "not done, or not all of it",
-    MISUSED: "the arguments or the configuration are wrong; nothing was begun",
-    NO_ANSWER: "no semmem answered: nothing listens there, or it took too long",
-    REFUSED: "no token, one that is not good (401), or one that may not do this (403)",
-    NOT_FOUND: "there is no such thing (404)",
-    NOT_NOW: "not now: too many calls (429), somebody else is at it (409), or a part is away (503)",
-    PENDING: "the erasure is pending: hidden from now on, and finished later (503 ERASURE_PENDING)",
-    INTERRUPTED: "interrupted by Ctrl-C",
-    PIPE_CLOSED: "whoever read standard output went away",
-}
-"""Every exit status, and what it means."""
+class Exit(IntEnum):
+    """Every exit status, and what it ``means``."""
+
+    means: str
+
+    def __new__(cls, status: int, means: str) -> Self:
+        made = int.__new__(cls, status)
+        made._value_, made.means = status, means
+        return made
+
+    DONE = 0, "done"
+    NOT_DONE = 1, "not done, or not all of it"
+    MISUSED = 2, "the arguments or the configuration are wrong; nothing was begun"
+    NO_ANSWER = 3, "no semmem answered: nothing listens there, or it took too long"
+    REFUSED = 4, "no token, one that is not good (401), or one that may not do this (403)"
+    NOT_FOUND = 5, "there is no such thing (404)"
+    NOT_NOW = 6, "not now: too many calls (429), somebody else is at it (409), or a part is away (503)"
+    PENDING = 7, "the erasure is pending: hidden from now on, and finished later (503 ERASURE_PENDING)"
+    INTERRUPTED = 130, "interrupted by Ctrl-C"  # what shells say of a program that Ctrl-C ended
+    PIPE_CLOSED = 141, "whoever read standard output went away"
 
 
 class Failure(Exception):
     """A command cannot go on. ``path``: the place, a URL, file, option or configuration key; ``reason``: a sentence
-    without a full stop; ``code``: stable, in capitals; ``status``: one of EXITS; ``text``: what people read, where that
+    without a full stop; ``code``: stable, in capitals; ``status``: its exit; ``text``: what people read, where that
     is more than place and reason; ``more``: further JSON members."""
 
     def __init__(
-        self, code: str, path: str, reason: str, status: int = NOT_DONE, *, text: str = "", **more: Any
+        self, code: str, path: str, reason: str, status: Exit = Exit.NOT_DONE, *, text: str = "", **more: Any
     ) -> None:
         super().__init__(text or (f"{path}: {reason}" if path else reason))
         self.code = code
@@ -48,13 +51,13 @@ class Failure(Exception):
 
     def shown(self) -> dict[str, Any]:
         """For a program to read."""
-        told = {"code": self.code, "path": self.path, "reason": self.reason, "exit_status": self.status}
+        told = {"code": self.code, "path": self.path, "reason": self.reason, "exit_status": int(self.status)}
         return {"error": told | self.more}
 
 
 def misused(path: str, reason: str) -> Failure:
     """Arguments that no command can be run with."""
-    return Failure("USAGE", path, reason, MISUSED)
+    return Failure("USAGE", path, reason, Exit.MISUSED)
 
 
 def report(failure: Failure, command: str, *, as_json: bool) -> None:
@@ -62,9 +65,9 @@ def report(failure: Failure, command: str, *, as_json: bool) -> None:
     sys.stderr.write(f"{json.dumps(failure.shown())}\n" if as_json else f"{command}: {failure}\n")
 
 
-LOCAL_EXITS = (DONE, NOT_DONE, MISUSED, INTERRUPTED, PIPE_CLOSED)
+LOCAL_EXITS = (Exit.DONE, Exit.NOT_DONE, Exit.MISUSED, Exit.INTERRUPTED, Exit.PIPE_CLOSED)
 """Of a command that asks nobody."""
-ASKING_EXITS = (DONE, NOT_DONE, MISUSED, NO_ANSWER, REFUSED, NOT_FOUND, NOT_NOW, INTERRUPTED, PIPE_CLOSED)
+ASKING_EXITS = tuple(each for each in Exit if each is not Exit.PENDING)
 """Of a command that asks a running semmem."""
 
 Run = Callable[[argparse.Namespace], int]
@@ -103,7 +106,7 @@ class Command:
     prints: str = ""
     also: Sequence[str] = ()
     inside: Sequence[Command] = ()
-    exits: Sequence[int] = LOCAL_EXITS
+    exits: Sequence[Exit] = LOCAL_EXITS
     files: Sequence[tuple[str, str]] = ()
     environment: Sequence[tuple[str, str]] = ()
 

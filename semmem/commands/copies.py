@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.commands.asking import LONG_TIMEOUT_S, Api, asking, connected, settings_of
-from semmem.commands.command import NOT_DONE, Command, Failure, Run, argument
+from semmem.commands.command import Command, Exit, Failure, Run, argument
 from semmem.commands.terminal import answer, members, say
 
 DATA_FILES = (("config.yaml", "named by --config: which data_dir, and which embedding model"),)
@@ -36,7 +36,7 @@ def _copying(copy: Callable[[argparse.Namespace], Told | None]) -> Run:
         if told is None:
             return 0
         answer(given, told, members(told))
-        return NOT_DONE if told.get("conflicts") else 0
+        return Exit.NOT_DONE if told.get("conflicts") else 0
 
     return run
 

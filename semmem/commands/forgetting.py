@@ -21,7 +21,7 @@ from semmem.commands.asking import (
     refusal,
     settings_of,
 )
-from semmem.commands.command import ASKING_EXITS, PENDING, Failure, argument, misused, one_of
+from semmem.commands.command import Exit, Failure, argument, misused, one_of
 from semmem.commands.memories import TYPES, every_memory
 from semmem.commands.terminal import answer, one_line
 from semmem.management.segment import segment
@@ -57,7 +57,7 @@ def _forget(given: argparse.Namespace) -> int:
         receipt = _scope(api, scope, given)
     answer(given, receipt, shown_receipt(receipt))
     if receipt.get("pending"):
-        raise Failure("ERASURE_PENDING", api.url, _pending(receipt), PENDING)
+        raise Failure("ERASURE_PENDING", api.url, _pending(receipt), Exit.PENDING)
     return 0
 
 
@@ -145,7 +145,7 @@ def _erased(api: Api, path: str, asked: Told) -> dict[str, Any]:
     came = api.answer("DELETE", path, params=asked)
     if not came.is_success:
         failure = refusal(came, api.url + path)
-        if failure.status != PENDING:
+        if failure.status != Exit.PENDING:
             raise failure
     told: dict[str, Any] = came.json()
     return told | {"deleted": told.get("receipt", {}).get("memories", 0)} if told.get("pending") else told
@@ -222,5 +222,5 @@ FORGET = asking(
         ("semmem forget --all --purge", "everybody"),
     ),
     prints="the receipt as the API answers it, also of an erasure that is pending",
-    exits=(*ASKING_EXITS[:-2], PENDING, *ASKING_EXITS[-2:]),
+    exits=tuple(Exit),
 )

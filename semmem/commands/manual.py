@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from semmem import __version__
-from semmem.commands.command import EXITS, Command, Parser, argument, misused
+from semmem.commands.command import Command, Exit, Parser, argument, misused
 from semmem.commands.terminal import answer
 
 Rows = Sequence[tuple[str, str]]
@@ -44,7 +44,7 @@ def page_of(parser: Parser) -> Page:
         Section("arguments", rows=[row for row in spelt if not row[0].startswith("-")]),
         Section("options", rows=[row for row in spelt if row[0].startswith("-")]),
         Section("examples", rows=command.examples),
-        Section("exit status", rows=[] if command.inside else [(str(each), EXITS[each]) for each in command.exits]),
+        Section("exit status", rows=[] if command.inside else [(str(each), each.means) for each in command.exits]),
         Section("files", rows=command.files),
         Section("environment", rows=command.environment),
     )
@@ -167,7 +167,7 @@ def markdown(pages: Sequence[Page]) -> str:
     """docs/commands.md: every page, the first without its name."""
     first, *others = pages
     lines = ["# Commands", "", *_from_first(first), "## Exit status", ""]
-    lines += _table(("status", "means"), [(str(status), meaning) for status, meaning in EXITS.items()])
+    lines += _table(("status", "means"), [(str(each), each.means) for each in Exit])
     for page in others:
         lines += [f"## {page.name}", "", f"{page.does[:1].upper()}{page.does[1:]}.", ""]
         for section in page.sections:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import semmem
 from semmem import __version__
 from semmem.commands.asking import CONNECTION, TOKEN_ENVIRONMENT, connected, settings_of
-from semmem.commands.command import INTERRUPTED, MISUSED, NOT_DONE, Command, Failure, argument
+from semmem.commands.command import Command, Exit, Failure, argument
 from semmem.commands.terminal import answer, document, say
 from semmem.config import ConfigError, Problem, Settings, examine, remarks
 
@@ -78,7 +78,7 @@ def _check(given: argparse.Namespace) -> int:
     told = {"config": str(path), "ok": not problems, "problems": [asdict(each) for each in problems], "remarks": notes}
     verdict = f"{len(problems)} problem(s)" if problems else "ok"
     answer(given, told, (f"{path}: {line}" for line in (*notes, verdict)))
-    return MISUSED if problems else 0
+    return Exit.MISUSED if problems else 0
 
 
 def _advice(settings: Settings) -> str:
@@ -115,7 +115,7 @@ def _serve(given: argparse.Namespace) -> int:
         if problems:
             for problem in problems:
                 log.critical("the configuration: %s", problem)
-            return MISUSED
+            return Exit.MISUSED
         log.info(
             "semmem %s starts with %s; its data is in %s; loading takes seconds",
             __version__,
@@ -141,10 +141,10 @@ def _run(settings: Settings, read: Read, hangups: Hangups, ready: Callable[[Addr
         uvloop.run(_serve_until_told(settings, read, hangups, ready))
     except KeyboardInterrupt:  # before anything was there to stop; the interpreter would print a trace
         log.warning("interrupted before it was ready")
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     except Exception as error:
         log.critical("cannot go on: %s", error, exc_info=settings.log.level == "debug")
-        return NOT_DONE
+        return Exit.NOT_DONE
     finally:
         hangups.end()
     return 0
@@ -247,7 +247,7 @@ def _demo(given: argparse.Namespace) -> int:
     status = _played(_options(given), sys.stderr if given.json else None)
     if given.json:
         document({"passed": status == 0, "seconds": round(time.monotonic() - began, 1)})
-    return status if status in (0, INTERRUPTED) else NOT_DONE
+    return status if status in (0, Exit.INTERRUPTED) else Exit.NOT_DONE
 
 
 def _options(given: argparse.Namespace) -> list[str]:
@@ -266,7 +266,7 @@ def _played(options: list[str], output: object) -> int:
             return int(demo.wait())
         except KeyboardInterrupt:
             demo.wait()
-            return INTERRUPTED
+            return Exit.INTERRUPTED
 
 
 DEMO = Command(
