@@ -31,16 +31,17 @@ from semmem.management.fields import (
     Types,
     existing,
     metadata_problem,
+    missing,
 )
 from semmem.management.listing import CURSOR_CHARS_MAX, Stats, Wanted
 from semmem.management.memories import Memories
 from semmem.management.problems import OF_USER, OF_WRITE, Denied, describe_errors
 from semmem.management.retrieval import add_retrieval_routes
-from semmem.management.routes import Owner, Reader, may, refuses
+from semmem.management.routes import Owner, Reader, may, refuses, scope_in
 from semmem.management.shown import MemoryShown, shown
 from semmem.management.states_api import States
-from semmem.management.writing import Admitted, Changes, WriteScreen
-from semmem.memory import MemoryStatus, MemoryType, Scope
+from semmem.management.writing import ChangedMemory, WriteScreen
+from semmem.memory import MemoryStatus, MemoryType
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.history import Uses
 from semmem.ports.names import bounded
@@ -68,33 +69,6 @@ class NewMemory(Body):
     expires_at: Moment | None = None
     override_screen: Switch = False
     merge_metadata: Switch = Field(default=False, description="with a key that is known: over the metadata it has")
-
-
-class ChangedMemory(Body):
-    """What is not named stays as it is; ``expires_at`` null: never. ``override_screen`` as in NewMemory."""
-
-    content: str | None = Field(default=None, min_length=3, max_length=500)
-    type: Kind | None = None
-    key: str | None = Field(default=None, min_length=1, max_length=256)
-    metadata: dict[str, Any] | None = None
-    merge_metadata: Switch = True
-    importance: Number | None = Field(default=None, ge=0, le=1)
-    expires_at: Moment | None = None
-    override_screen: Switch = False
-
-    def changes(self, told: Admitted | None) -> Changes:
-        """``told``: what the write screen says of the content."""
-        return Changes(
-            content=told.content if told is not None else None,
-            own_metadata=told.metadata if told is not None else None,
-            type=self.type,
-            key=self.key,
-            metadata=self.metadata,
-            merge_metadata=self.merge_metadata,
-            importance=self.importance,
-            expires_at=self.expires_at.timestamp() if self.expires_at else None,
-            never_expires="expires_at" in self.model_fields_set and self.expires_at is None,
-        )
 
 
 class EndSession(Body):
@@ -142,14 +116,7 @@ def create_api(
     screening, limits, rules = screening or WriteScreen(), metadata or MetadataLimits(), door or DoorRules()
     api = Described(access=access, door=rules, metadata=limits)
     describe_errors(api, api.methods_at)
-    api.add_middleware(
-        Door,
-        rules=rules,
-        access=access,
-        announce=announce,
-        guards=guards,
-        tracer=tracer,
-    )
+    api.add_middleware(Door, rules=rules, access=access, announce=announce, guards=guards, tracer=tracer)
 
     @api.get("/v1/memory", **refuses(*OF_USER, "INVALID_CURSOR"))
     async def list_memories(
@@ -169,7 +136,7 @@ def create_api(
         scope = msgspec.structs.replace(scope, session=session_id)
         number = min(limit, LIMIT_MAX)
         wanted = Wanted(number, offset if page is None else (page - 1) * number, status, topic, text, cursor)
-        uses = await memories.uses(scope) if with_stats else None
+        uses = await memories.records.uses(scope.user) if with_stats else None
         found, figures = await memories.page(scope, types or [], wanted, uses=uses)
         told: MemoriesShown = {
             "memories": [shown(memory) for memory in found.memories],
@@ -188,7 +155,7 @@ def create_api(
     @api.post("/v1/memory", status_code=201, **refuses(*OF_WRITE, "SCREENED"))
     async def create_memory(request: Request, new: NewMemory) -> MemoryShown:
         """Told, screened and stored; with a key that is known, a new version of that memory."""
-        scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
+        scope = scope_in(new, request, Act.WRITE)
         if problem := metadata_problem(new.metadata, limits):
             raise Denied("INVALID_REQUEST", f"body.metadata: {problem}")
         if new.override_screen:
@@ -218,8 +185,8 @@ def create_api(
         told = (
             None if new.content is None else screening.judge(new.content, key=memory_id, override=new.override_screen)
         )
-        memory = await memories.update(scope, memory_id, new.changes(told), within=limits)
-        return shown(existing(memory, memory_id))
+        memory = await memories.update(scope, memory_id, new, told, within=limits)
+        return shown(existing(memory, missing(memory_id)))
 
     add_retrieval_routes(api, memories, states)
     for routes in more:  # before what takes any name for a memory's id
@@ -228,7 +195,7 @@ def create_api(
     @api.get("/v1/memory/{memory_id}", **refuses(*OF_USER))
     async def get_memory(scope: Reader, memory_id: MemoryId) -> MemoryShown:
         """One memory, whatever its status."""
-        return shown(existing(await memories.get(scope, memory_id), memory_id))
+        return shown(existing(await memories.store.get(scope, memory_id), missing(memory_id)))
 
     add_erasing_routes(api, memories, purging, everybody)
 
@@ -236,6 +203,7 @@ def create_api(
     async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> SessionEnded:
         """Learn from what was said in it now, rather than when it has been quiet for long enough."""
         user = may(request, end.user_id if end else None, Act.WRITE)
-        return {"success": True, "turns": await memories.end_session(user, bounded(session_id) or "")}
+        session = bounded(session_id) or ""
+        return {"success": True, "turns": await memories.records.end_session(user, session, now=memories.clock())}
 
     return api

@@ -19,12 +19,12 @@ from semmem.management.fields import (
     ScopeName,
     SessionId,
     UserId,
+    existing,
 )
 from semmem.management.listing import CURSOR_CHARS_MAX
 from semmem.management.problems import OF_USER, Denied
-from semmem.management.routes import Owner, Reader, may, one_or_everybody, refuses
+from semmem.management.routes import Owner, Reader, one_or_everybody, refuses, scope_in
 from semmem.management.shown import as_shown
-from semmem.memory import Scope
 from semmem.ports.conversations import KeptConversation, KeptMessage, Wanted
 
 LIST_MAX, MESSAGES_MAX, MATCHES_MAX = 200, 500, 500
@@ -253,10 +253,6 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
     """What was recorded of one user's conversations, and what was imported."""
     routes = APIRouter()
 
-    async def known(scope: Scope, conversation_id: str) -> KeptConversation:
-        """Raises Denied."""
-        return _found(await conversations.get(scope, conversation_id))
-
     @routes.get("/v1/conversations", **refuses(*OF_USER, "INVALID_CURSOR"))
     async def list_conversations(
         scope: Reader,
@@ -293,7 +289,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
     @routes.post("/v1/conversations", status_code=201, **refuses(*OF_USER, "BUSY"))
     async def create_conversation(request: Request, new: NewConversation) -> ConversationShown:
         """Import one, also where nothing is recorded; or begin one, without messages."""
-        scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
+        scope = scope_in(new, request, Act.WRITE)
         made = await conversations.create(scope, new.messages, title=new.title, tags=list(dict.fromkeys(new.tags)))
         return shown_conversation(made)
 
@@ -302,7 +298,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         scope: Reader, conversation_id: ConversationId, limit: MessagesLimit = 100, cursor: Cursor = None
     ) -> ConversationRead:
         """One, with a page of its messages, oldest first."""
-        kept = await known(scope, conversation_id)
+        kept = existing(await conversations.get(scope, conversation_id), _missing())
         page = await conversations.messages(scope, kept.id, limit=limit, cursor=cursor)
         return {
             "conversation": shown_conversation(kept),
@@ -319,7 +315,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=MATCHES_MAX)] = 100,
     ) -> MatchesShown:
         """Where in a conversation words are: its newest messages that have all of them."""
-        kept = await known(scope, conversation_id)
+        kept = existing(await conversations.get(scope, conversation_id), _missing())
         found = await conversations.matches(scope, kept.id, text, limit=limit)
         matches = [
             as_shown(MatchShown, each, role=each.role.value, at=_time(each.at), cursor=around(each))
@@ -334,15 +330,13 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         """Another title, other tags."""
         tags = None if new.tags is None else list(dict.fromkeys(new.tags))
         changed = await conversations.change(scope, conversation_id, title=new.title, tags=tags)
-        return shown_conversation(_found(changed))
+        return shown_conversation(existing(changed, _missing()))
 
     @routes.delete("/v1/conversations/{conversation_id}", **refuses(*OF_USER))
     async def delete_conversation(scope: Owner, conversation_id: ConversationId) -> ConversationDeleted:
         """With its messages, and what is still under way of them. Memories that were learnt from it stay."""
         gone = await conversations.forget(scope, conversation_id)
-        if gone is None:
-            raise _missing()
-        return {"success": True, "messages": gone}
+        return {"success": True, "messages": existing(gone, _missing())}
 
     @routes.get(
         "/v1/conversations/{conversation_id}/export",
@@ -356,7 +350,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         form: Annotated[Literal["markdown", "json"], Query(alias="format")] = "markdown",
     ) -> Response:
         """All of it in one piece."""
-        kept = await known(scope, conversation_id)
+        kept = existing(await conversations.get(scope, conversation_id), _missing())
         messages = await conversations.everything(scope, kept.id)
         if form == "json":
             whole = {"conversation": shown_conversation(kept), "messages": [shown_message(each) for each in messages]}
@@ -373,12 +367,6 @@ def _wanted_tag(told: str | None) -> str | None:
 
 def _seconds(moment: datetime | None) -> float | None:
     return None if moment is None else moment.timestamp()
-
-
-def _found(kept: KeptConversation | None) -> KeptConversation:
-    if kept is None:
-        raise _missing()
-    return kept
 
 
 def _missing() -> Denied:

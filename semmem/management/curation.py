@@ -28,7 +28,7 @@ from semmem.management.fields import (
     missing,
 )
 from semmem.management.problems import OF_USER, OF_WRITE, Denied
-from semmem.management.routes import Owner, may, refuses
+from semmem.management.routes import Owner, may, refuses, scope_in
 from semmem.management.shown import MemoryShown, Time, as_shown, shown
 from semmem.memory import (
     MERGED,
@@ -60,10 +60,6 @@ class Consolidate(Body):
     user_id: NewUser = None
     project_id: ScopeName = None
     dry_run: Switch = Field(default=True, description="only say what would be done")
-
-    def scope(self, request: Request) -> Scope:
-        """Raises Denied."""
-        return Scope(may(request, self.user_id, Act.WRITE), project=self.project_id)
 
 
 class Summarize(Consolidate):
@@ -210,7 +206,7 @@ class Curation:
 
     async def history(self, scope: Scope, memory_id: str) -> HistoryShown:
         """Raises Denied when the scope has no such memory."""
-        current = existing(await self.store.get(scope, memory_id), memory_id)
+        current = existing(await self.store.get(scope, memory_id), missing(memory_id))
         versions = await self.records.versions(Scope(scope.user), memory_id)
         uses = (await self.records.uses(scope.user)).get(memory_id, Uses())
         dropped = await self.records.dropped(Scope(scope.user), memory_id)
@@ -227,7 +223,7 @@ class Curation:
     async def release(self, scope: Scope, memory_id: str) -> Released:
         """Let a quarantined memory be retrieved."""
         async with self._held(scope.user) as hold_id:
-            memory = existing(await self.store.get(scope, memory_id), memory_id)
+            memory = existing(await self.store.get(scope, memory_id), missing(memory_id))
             if memory.status is not MemoryStatus.QUARANTINED or memory.embedding is None:
                 raise Denied("NOT_QUARANTINED", "only a quarantined memory can be released")
             action, released = await self.dedup.release(memory, batch=hold_id, now=self.clock())
@@ -245,7 +241,7 @@ class Curation:
                 reason = "no standing memory ended or changed with this one, or it was changed or replaced since"
                 raise Denied("NOTHING_TO_UNDO", reason) from None
         self.announce(MemoriesRemoved(UNDONE, int(undone is not None)))
-        return as_shown(UndoneShown, existing(undone, memory_id))
+        return as_shown(UndoneShown, existing(undone, missing(memory_id)))
 
     async def consolidate(self, scope: Scope, *, dry_run: bool) -> ConsolidatedShown:
         """Merge the scope's near-duplicates; a dry run only says which."""
@@ -396,18 +392,18 @@ def curation_routes(life: Curation) -> APIRouter:
     @routes.post("/v1/memory/consolidate", **refuses(*OF_WRITE))
     async def consolidate(request: Request, which: Consolidate) -> ConsolidatedShown:
         """Merge what says the same."""
-        return await life.consolidate(which.scope(request), dry_run=which.dry_run)
+        return await life.consolidate(scope_in(which, request, Act.WRITE), dry_run=which.dry_run)
 
     @routes.post("/v1/memory/summarize", **refuses(*OF_WRITE, "NO_MODEL"))
     async def summarize(request: Request, which: Summarize) -> SummarisedShown:
         """Summarise what is old and related."""
-        scope = which.scope(request)
+        scope = scope_in(which, request, Act.WRITE)
         return await life.summarise(scope, older_than_days=which.older_than_days, dry_run=which.dry_run)
 
     @routes.post("/v1/memory/reflect", **refuses(*OF_WRITE, "NO_MODEL"))
     async def reflect(request: Request, which: Consolidate) -> ReflectedShown:
         """Find patterns over memories. A dry run asks the model, where there is one, and remembers nothing."""
-        return await life.reflect(which.scope(request), dry_run=which.dry_run)
+        return await life.reflect(scope_in(which, request, Act.WRITE), dry_run=which.dry_run)
 
     @routes.get("/v1/memory/{memory_id}/history", **refuses(*OF_USER))
     async def get_history(

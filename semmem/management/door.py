@@ -136,9 +136,7 @@ class Door:
             await self._call(scope, head, body, _again(body, receive), send)
 
     async def _call(self, scope: Scope, head: RequestHead, body: bytes, receive: Receive, send: Send) -> None:
-        async def run(sending: Send) -> None:
-            await self._app(scope, receive, sending)
-
+        run = partial(self._app, scope, receive)
         caller = scope.get(CALLER)
         if caller is None:  # what anybody may read
             await run(send)

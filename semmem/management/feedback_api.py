@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from semmem.management.access import Act
 from semmem.management.fields import NO_CONTROLS, Body, NewUser, ScopeName, Switch, missing
 from semmem.management.problems import OF_USER
-from semmem.management.routes import may, refuses
+from semmem.management.routes import refuses, scope_in
 from semmem.memory import Scope
 from semmem.ports.events import Announce, FeedbackGiven, nobody_listens
 from semmem.ports.feedback import FeedbackRecords
@@ -76,7 +76,7 @@ def feedback_routes(desk: FeedbackDesk) -> APIRouter:
     @routes.post("/v1/feedback", **refuses(*OF_USER, "INVALID_ID"))
     async def give_feedback(request: Request, said: Feedback) -> FeedbackShown:
         """Whether memories helped. It moves what is shown, within bounds, and deletes nothing."""
-        scope = Scope(may(request, said.user_id, Act.WRITE), project=said.project_id)
+        scope = scope_in(said, request, Act.WRITE)
         heard = await desk.hear(scope, said.memory_ids, helpful=said.helpful)
         if not heard["recorded"]:
             raise missing(heard["unknown"][0])

@@ -61,10 +61,10 @@ def missing(memory_id: str) -> Denied:
     return Denied("INVALID_ID", "path.memory_id: is no id that semmem gives")
 
 
-def existing(found: Found | None, memory_id: str) -> Found:
-    """What was found under a memory's id. Raises Denied where that is nothing."""
+def existing(found: Found | None, otherwise: Denied) -> Found:
+    """What was found. Raises Denied where that is nothing."""
     if found is None:
-        raise missing(memory_id)
+        raise otherwise
     return found
 
 

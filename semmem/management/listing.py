@@ -80,15 +80,8 @@ def cut(memories: Sequence[Memory], wanted: Wanted) -> Page:
     after = None if wanted.cursor is None else _read_cursor(wanted.cursor)
     rest = found[wanted.offset :] if after is None else [memory for memory in found if place_of(memory) > after]
     shown = rest[: wanted.limit]
-    return Page(shown, len(found), cursor_after(shown) if len(rest) > len(shown) else None)
-
-
-def cursor_after(shown: Sequence[Memory]) -> str | None:
-    """Where to go on after these."""
-    if not shown:
-        return None
-    last = shown[-1]
-    return cursor_of(f"{last.created_at!r} {last.id}")
+    following = cursor_of(f"{shown[-1].created_at!r} {shown[-1].id}") if 0 < len(shown) < len(rest) else None
+    return Page(shown, len(found), following)
 
 
 def cursor_of(place: str) -> str:

@@ -209,13 +209,6 @@ class Tools:
             await asyncio.Event().wait()
 
 
-def mount(api: FastAPI, *, body_bytes_max: int) -> Tools:
-    """Add the tools to the API."""
-    tools = tools_of(api, body_bytes_max=body_bytes_max)
-    tools.add_to(api)
-    return tools
-
-
 def tools_of(api: ASGIApp, *, body_bytes_max: int) -> Tools:
     """Tools whose calls are answered by ``api``, an ASGI application.
 

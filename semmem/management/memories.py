@@ -15,7 +15,7 @@ from semmem.lifecycle.writes import Writes
 from semmem.management.fields import MetadataLimits, metadata_problem
 from semmem.management.listing import ROWS_MAX, Page, Stats, Wanted, cut, stats
 from semmem.management.problems import Denied
-from semmem.management.writing import Changes, callers, changed
+from semmem.management.writing import Admitted, ChangedMemory, callers, changed
 from semmem.memory import (
     PASSAGES,
     Controls,
@@ -77,14 +77,6 @@ class Memories:
         """
         memories = await self.store.list(scope, types=types, limit=ROWS_MAX, vectors=False)
         return cut(memories, wanted), None if uses is None else stats(memories, uses)
-
-    async def uses(self, scope: Scope) -> Mapping[str, Uses]:
-        """How often each memory of the user's was put into a prompt, by id; those that never were have none."""
-        return await self.records.uses(scope.user)
-
-    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        """None when the scope has none. The doors know this object, and not the store."""
-        return await self.store.get(scope, memory_id)
 
     async def create(
         self,
@@ -157,26 +149,32 @@ class Memories:
         return next((m for m in memories if m.key == told.key and m.project == told.project), None)
 
     async def update(
-        self, scope: Scope, memory_id: str, changes: Changes, *, within: MetadataLimits | None = None
+        self,
+        scope: Scope,
+        memory_id: str,
+        new: ChangedMemory,
+        told: Admitted | None,
+        *,
+        within: MetadataLimits | None = None,
     ) -> Memory | None:
         """The memory in a new version, or as it was where nothing changes; None when the scope has none. What was said
-        stays as it was said: a passage is none.
+        stays as it was said: a passage is none. ``told``: what the write screen says of a new content.
 
         One after another with whatever else changes this user's memories. Raises Denied where the key is another's, and
         where what is there and what is new are not ``within`` limits.
         """
-        vector = None if changes.content is None else await self.embedder.embed(unquoted(changes.content))
+        vector = None if told is None else await self.embedder.embed(unquoted(told.content))
         for _ in range(CREATE_TRIES):
             async with self.holds.held(scope.user, wait_s=self.create_wait_s) as hold_id:
                 old = await self.store.get(scope, memory_id)
                 if old is None or old.type in PASSAGES:
                     return None
-                if changes.key not in (None, old.key) and await self._with_key(replace(old, key=changes.key)):
+                if new.key not in (None, old.key) and await self._with_key(replace(old, key=new.key)):
                     raise Denied("KEY_IN_USE", "another memory of this user has that key")
-                new = changed(old, changes, vector, now=self.after(scope.user, self.clock()))
-                _check(new.metadata, None if changes.metadata is None else within)
-                if new is old or await Writes(self.store, self.records, hold_id).replace(old, new):
-                    return new
+                memory = changed(old, new, told, vector, now=self.after(scope.user, self.clock()))
+                _check(memory.metadata, None if new.metadata is None else within)
+                if memory is old or await Writes(self.store, self.records, hold_id).replace(old, memory):
+                    return memory
         raise Busy
 
     async def forget(self, scope: Scope, memory_id: str) -> Receipt | None:
@@ -244,10 +242,6 @@ class Memories:
         if self.showing is None or session is None:
             return NOTHING
         return await self.showing.before(asked, session_without_start(session))
-
-    async def end_session(self, user: str, session: str) -> int:
-        """Learn from a session's waiting turns now; how many wait."""
-        return await self.records.end_session(user, session, now=self.clock())
 
 
 def _check(metadata: Mapping[str, Any], within: MetadataLimits | None) -> None:

@@ -7,9 +7,9 @@ message, the shape that clients of other memory systems read. Its detail names t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
@@ -259,17 +259,8 @@ def denial(denied: Denied, headers: Mapping[str, str] | None = None) -> ProblemA
 def describe_errors(api: FastAPI, methods_at: Callable[[str], Sequence[str]]) -> None:
     """Answer every failure of a route in the one shape. ``methods_at`` gives the methods that a path has: the framework
     itself names those of the first route alone."""
-
-    @api.exception_handler(Denied)
-    async def denied(_request: Request, refusal: Denied) -> Response:
-        return denial(refusal)
-
-    @api.exception_handler(RequestValidationError)
-    async def invalid(_request: Request, failure: RequestValidationError) -> Response:
-        found = failure.errors()
-        places = [f"{_place(one['loc'])}: {one['msg']}" for one in found[:PLACES_MAX]]
-        more = [f"{len(found) - PLACES_MAX} more"] if len(found) > PLACES_MAX else []
-        return error(_code(found[0]["loc"]) if len(found) == 1 else "INVALID_REQUEST", "; ".join(places + more))
+    for kind, answer in ANSWERS.items():
+        api.add_exception_handler(kind, _answering(answer))
 
     @api.exception_handler(HTTPException)
     async def refused(request: Request, refusal: HTTPException) -> Response:
@@ -279,34 +270,47 @@ def describe_errors(api: FastAPI, methods_at: Callable[[str], Sequence[str]]) ->
         headers = {"allow": ", ".join(methods_at(request.url.path))} if is_method else refusal.headers
         return error(code, str(refusal.detail), headers)
 
-    @api.exception_handler(StoreRefused)
-    async def unstorable(_request: Request, failure: StoreRefused) -> Response:
-        return error("INVALID_REQUEST", str(failure))
 
-    @api.exception_handler(Busy)
-    async def busy(_request: Request, _failure: Busy) -> Response:
-        return error("BUSY", "this user's memories are being changed; try again in a few seconds")
+def _answering(answer: Callable[[Any], Response]) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def handle(_request: Request, failure: Exception) -> Response:
+        return answer(failure)
 
-    @api.exception_handler(ErasurePending)
-    async def pending(_request: Request, unfinished: ErasurePending) -> Response:
-        """What is erased already, and that the rest is hidden and will be: never success for what was not done."""
-        told: ErasurePendingShown = {
-            **problem("ERASURE_PENDING", PENDING_MESSAGE),
-            "success": False,
-            "pending": True,
-            "outlives_restart": unfinished.remembered,
-            "receipt": unfinished.receipt,
-        }
-        headers = headers_of(told["code"])
-        return ProblemAnswer(jsonable_encoder(told), status_code=told["status"], headers=headers)
+    return handle
 
-    @api.exception_handler(StoreFull)
-    async def full(_request: Request, _failure: StoreFull) -> Response:
-        return error("STORE_FULL", "the store cannot write to its disk; nothing was changed")
 
-    @api.exception_handler(SemmemError)
-    async def unavailable(_request: Request, failure: SemmemError) -> Response:
-        return error("MEMORY_NOT_AVAILABLE", f"{trouble(failure)} ({type(failure).__name__}): try again later")
+def _invalid(failure: RequestValidationError) -> Response:
+    found = failure.errors()
+    places = [f"{_place(one['loc'])}: {one['msg']}" for one in found[:PLACES_MAX]]
+    more = [f"{len(found) - PLACES_MAX} more"] if len(found) > PLACES_MAX else []
+    return error(_code(found[0]["loc"]) if len(found) == 1 else "INVALID_REQUEST", "; ".join(places + more))
+
+
+def _pending(unfinished: ErasurePending) -> Response:
+    """What is erased already, and that the rest is hidden and will be: never success for what was not done."""
+    told: ErasurePendingShown = {
+        **problem("ERASURE_PENDING", PENDING_MESSAGE),
+        "success": False,
+        "pending": True,
+        "outlives_restart": unfinished.remembered,
+        "receipt": unfinished.receipt,
+    }
+    return ProblemAnswer(jsonable_encoder(told), status_code=told["status"], headers=headers_of(told["code"]))
+
+
+def _unavailable(failure: SemmemError) -> Response:
+    return error("MEMORY_NOT_AVAILABLE", f"{trouble(failure)} ({type(failure).__name__}): try again later")
+
+
+ANSWERS: Mapping[type[Exception], Callable[[Any], Response]] = {
+    Denied: denial,
+    RequestValidationError: _invalid,
+    StoreRefused: lambda failure: error("INVALID_REQUEST", str(failure)),
+    Busy: lambda _: error("BUSY", "this user's memories are being changed; try again in a few seconds"),
+    ErasurePending: _pending,
+    StoreFull: lambda _: error("STORE_FULL", "the store cannot write to its disk; nothing was changed"),
+    SemmemError: _unavailable,
+}
+"""What each failure of a route is answered with, by the nearest kind of it that stands here."""
 
 
 def trouble(failure: SemmemError) -> str:

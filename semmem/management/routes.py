@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from semmem.management.access import CALLER, TOUCHED, Act, user_for
-from semmem.management.fields import ProjectId, UserId
+from semmem.management.fields import Body, ProjectId, UserId
 from semmem.management.problems import PROBLEMS, TABLE
 from semmem.memory import Scope
 
@@ -32,6 +32,13 @@ def may(request: Request, asked_for: str | None, act: Act) -> str:
     user = user_for(request.scope[CALLER], asked_for, act)
     request.scope[TOUCHED].add(user)
     return user
+
+
+def scope_in(body: Body, request: Request, act: Act) -> Scope:
+    """The scope that a body names, of a user whom the caller may touch in this way. Raises Denied."""
+    told = dict(body)
+    user = may(request, told["user_id"], act)
+    return Scope(user, told.get("project_id"), told.get("agent_id"), told.get("session_id"))
 
 
 def one_or_everybody(request: Request, asked_for: str | None) -> str | None:

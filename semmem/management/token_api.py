@@ -9,7 +9,7 @@ import base64
 import binascii
 import hmac
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Literal
 
@@ -35,7 +35,7 @@ class Tokens(KnownTokens):
     """Raises JournalError."""
 
     def __init__(self, records: TokenRecords, *, clock: Callable[[], float]) -> None:
-        self._records = records
+        self.records = records
         self._clock = clock
 
     async def make(
@@ -55,7 +55,7 @@ class Tokens(KnownTokens):
             created_at=self._clock(),
             expires_at=expires_at,
         )
-        await self._records.add_token(row)
+        await self.records.add_token(row)
         return token, row
 
     async def caller(self, token: str) -> tuple[TokenRow, str | None] | None:
@@ -63,22 +63,16 @@ class Tokens(KnownTokens):
         if len(token) > TOKEN_CHARS_MAX:
             return None
         body, _, user = token.removeprefix(TOKEN_PREFIX).partition(".")
-        row = await self._records.token(body.partition("_")[0])
+        row = await self.records.token(body.partition("_")[0])
         if row is None or not hmac.compare_digest(row.token_hash, _hash(token)) or not row.is_good_at(self._clock()):
             return None
         bound_to = _user_of(user)
         return (row, bound_to) if _user_digest(bound_to) == row.user_digest else None
 
-    async def all(self) -> Sequence[TokenRow]:
-        return await self._records.tokens()
-
-    async def revoke(self, token_id: str) -> int:
-        """Revoke one; 0 when there is none, or it was revoked already."""
-        return await self._records.revoke_tokens(now=self._clock(), token_id=token_id)
-
-    async def revoke_of(self, user: str) -> int:
-        """Revoke all of a user's; how many were not revoked until now."""
-        return await self._records.revoke_tokens(now=self._clock(), user_digest=_user_digest(user))
+    async def revoke(self, *, token_id: str | None = None, user: str | None = None) -> int:
+        """Revoke one, or all of a user's; how many were not revoked until now."""
+        user_digest = None if user is None else _user_digest(user)
+        return await self.records.revoke_tokens(now=self._clock(), token_id=token_id, user_digest=user_digest)
 
 
 def _hash(token: str) -> str:
@@ -186,12 +180,12 @@ def token_routes(tokens: Tokens, clock: Callable[[], float], *, switches: Switch
     @routes.get("/v1/tokens", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE"))
     async def list_tokens() -> TokensShown:
         """All of them, revoked ones too."""
-        return {"tokens": [_shown(row, clock()) for row in await tokens.all()]}
+        return {"tokens": [_shown(row, clock()) for row in await tokens.records.tokens()]}
 
     @routes.delete("/v1/tokens/{token_id}", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND"))
     async def revoke_token(token_id: str) -> Revoked:
         """One; it opens nothing from now on."""
-        if not (revoked := await tokens.revoke(token_id)):
+        if not (revoked := await tokens.revoke(token_id=token_id)):
             raise Denied("NOT_FOUND", "no such token, or it is revoked already")
         return {"success": True, "revoked": revoked}
 
@@ -200,7 +194,7 @@ def token_routes(tokens: Tokens, clock: Callable[[], float], *, switches: Switch
         """All of a user's."""
         if not user_id:
             raise Denied("MISSING_USER_ID", "name the user whose tokens shall be revoked")
-        return {"success": True, "revoked": await tokens.revoke_of(user_id)}
+        return {"success": True, "revoked": await tokens.revoke(user=user_id)}
 
     return routes
 

@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
+from pydantic import Field
+
 from semmem.extraction.screen import Ruling, Screened, screen_text
+from semmem.management.fields import Body, Kind, Moment, Number, Switch
 from semmem.management.problems import Denied
 from semmem.memory import (
     CHANGES_STANDING,
@@ -18,7 +21,6 @@ from semmem.memory import (
     UNSETTLED,
     Memory,
     MemoryStatus,
-    MemoryType,
     Vector,
 )
 from semmem.ports.events import Announce, ApiScreened, nobody_listens
@@ -70,45 +72,44 @@ class WriteScreen:
 _OF_THE_OLD = (PROVISIONAL, UNSETTLED, RELEASED, CHANGES_STANDING)
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """None leaves what is there. ``metadata`` is put over what is there where ``merge_metadata``, else in its place;
-    what semmem itself noted stays in any case. ``expires_at``: seconds; ``never_expires`` takes the time away."""
+class ChangedMemory(Body):
+    """What is not named stays as it is; ``expires_at`` null: never. ``override_screen`` as in NewMemory."""
 
-    content: str | None = None
-    type: MemoryType | None = None
-    key: str | None = None
-    metadata: Mapping[str, Any] | None = None
-    merge_metadata: bool = False
-    own_metadata: Mapping[str, Any] | None = None
-    importance: float | None = None
-    expires_at: float | None = None
-    never_expires: bool = False
+    content: str | None = Field(default=None, min_length=3, max_length=500)
+    type: Kind | None = None
+    key: str | None = Field(default=None, min_length=1, max_length=256)
+    metadata: dict[str, Any] | None = None
+    merge_metadata: Switch = True
+    importance: Number | None = Field(default=None, ge=0, le=1)
+    expires_at: Moment | None = None
+    override_screen: Switch = False
 
 
-def changed(old: Memory, changes: Changes, vector: Vector | None, *, now: float) -> Memory:
-    """The next version; ``old`` itself when nothing is different. A new content is the API's word: no batch has to
-    confirm it, it is in doubt beside no other memory, it is no change that could be undone, and what was allowed of the
-    old one is not allowed of it. What is quarantined or superseded stays so."""
-    metadata = merged(old.metadata, changes.metadata, keep=changes.merge_metadata)
-    is_new = changes.content is not None and changes.content != old.content
-    if is_new:
-        metadata = {name: value for name, value in metadata.items() if name not in _OF_THE_OLD}
-        metadata |= changes.own_metadata or {}
-    source = replace(old.source, role="api") if is_new else old.source
-    expires_at = old.expires_at if changes.expires_at is None else changes.expires_at
-    new = replace(
+def changed(old: Memory, new: ChangedMemory, told: Admitted | None, vector: Vector | None, *, now: float) -> Memory:
+    """The next version; ``old`` itself when nothing is different. ``told``: what the write screen says of a content.
+
+    A new content is the API's word: no batch has to confirm it, it is in doubt beside no other memory, it is no change
+    that could be undone, and what was allowed of the old one is not allowed of it. What is quarantined or superseded
+    stays so, and so does what semmem itself noted."""
+    metadata = merged(old.metadata, new.metadata, keep=new.merge_metadata)
+    content = old.content if told is None else told.content
+    is_new = content != old.content
+    if told is not None and is_new:
+        metadata = {name: value for name, value in metadata.items() if name not in _OF_THE_OLD} | told.metadata
+    expires_at = old.expires_at if new.expires_at is None else new.expires_at.timestamp()
+    never_expires = "expires_at" in new.model_fields_set and new.expires_at is None
+    next_one = replace(
         old,
-        content=old.content if changes.content is None else changes.content,
-        type=changes.type or old.type,
-        key=old.key if changes.key is None else changes.key,
+        content=content,
+        type=new.type or old.type,
+        key=old.key if new.key is None else new.key,
         metadata=metadata,
-        source=source,
-        importance=old.importance if changes.importance is None else changes.importance,
-        expires_at=None if changes.never_expires else expires_at,
+        source=replace(old.source, role="api") if is_new else old.source,
+        importance=old.importance if new.importance is None else new.importance,
+        expires_at=None if never_expires else expires_at,
         embedding=vector if is_new else old.embedding,
     )
-    return old if new == old else replace(new, version=old.version + 1, updated_at=now)
+    return old if next_one == old else replace(next_one, version=old.version + 1, updated_at=now)
 
 
 def merged(old: Mapping[str, Any], told: Mapping[str, Any] | None, *, keep: bool) -> dict[str, Any]:
