@@ -15,8 +15,6 @@ from semmem.commands.command import Command, Failure, argument, misused, one_of
 from semmem.commands.terminal import Progress, answer, bar, document, members, say, write
 
 MODEL_FILES = (("config.yaml", "named by --config: which model, and the folder of those for ONNX Runtime"),)
-
-
 POLL_S = 0.5
 REINDEX_PATH = "/v1/memory/reindex"
 ENDED = frozenset({"none", "kept", "paused"})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
 
 from semmem.management.problems import Denied
-from semmem.management.web_tokens import KeysUnavailable, NotValid, WebTokens, looks_like_one
+from semmem.management.web_tokens import KeysUnavailable, NotValid, VerifiedWebTokens, looks_like_one
 from semmem.ports.errors import JournalError
 from semmem.ports.tokens import TokenRow
 from semmem.request.head import RequestHead
@@ -93,7 +93,7 @@ class AccessRules:
     trusted_headers: tuple[str, ...] = ()
     user_chars_max: int = 256
     tokens: KnownTokens = field(default_factory=KnownTokens)
-    web_tokens: WebTokens | None = None
+    web_tokens: VerifiedWebTokens | None = None
 
 
 TOKEN_PREFIX = "semmem_"
@@ -138,7 +138,7 @@ async def _known(tokens: KnownTokens, token: str) -> Caller:
     return Caller(CallerRole(row.role), user, row.id)
 
 
-async def _of_web_token(web_tokens: WebTokens, token: str, user_chars_max: int) -> Caller:
+async def _of_web_token(web_tokens: VerifiedWebTokens, token: str, user_chars_max: int) -> Caller:
     try:
         user = await web_tokens.user_of(token)
     except NotValid as reason:

@@ -116,7 +116,7 @@ def create_api(
     screening, limits, rules = screening or WriteScreen(), metadata or MetadataLimits(), door or DoorRules()
     api = Described(access=access, door=rules, metadata=limits)
     describe_errors(api, api.methods_at)
-    api.add_middleware(Door, rules=rules, access=access, announce=announce, guards=guards, tracer=tracer)
+    api.add_middleware(Door, rules=rules, access=access, announce=announce, guards=guards or Guards(), tracer=tracer)
 
     @api.get("/v1/memory", **refuses(*OF_USER, "INVALID_CURSOR"))
     async def list_memories(

@@ -16,7 +16,6 @@ from semmem.management.problems import Denied
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.continuing import IDLE
 from semmem.ports.conversations import (
-    ConversationCounts,
     ConversationFacets,
     ConversationLimits,
     ConversationRecords,
@@ -233,10 +232,6 @@ class Conversations:
         gone = await self.records.forget_conversation(scope, conversation_id, now=now)
         self.forgotten(scope.user, conversation_id)
         return gone
-
-    async def counts(self, user: str | None) -> ConversationCounts:
-        """Of everybody, or of one user."""
-        return await self.records.conversation_counts(user)
 
 
 def around(match: Match) -> str:

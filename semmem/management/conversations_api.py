@@ -274,7 +274,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
     @routes.get("/v1/conversations/counts", **refuses(*OF_USER))
     async def get_counts(request: Request, user_id: UserId = None) -> CountsShown:
         """How many there are: of everybody for an operator, who sees no more; else of one user."""
-        found = await conversations.counts(one_or_everybody(request, user_id))
+        found = await conversations.records.conversation_counts(one_or_everybody(request, user_id))
         return as_shown(CountsShown, found, recording=conversations.recording)
 
     @routes.get("/v1/conversations/facets", **refuses(*OF_USER))

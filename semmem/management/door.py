@@ -11,7 +11,7 @@ import ipaddress
 import logging
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -73,34 +73,26 @@ class Guards:
             await self.audit.call(call, scope, once, send)
 
 
+@dataclass(eq=False)
 class Door:
     """ASGI middleware. ApiAnswered is announced for every answer; each call is a span of ``tracer``'s."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        rules: DoorRules,
-        access: AccessRules,
-        announce: Announce,
-        guards: Guards | None = None,
-        tracer: Tracer = NO_TRACER,
-    ) -> None:
-        self._app = app
-        self._rules = rules
-        self._access = access
-        self._announce = announce
-        self._guards = guards or Guards()
-        self._tracer = tracer
+    app: ASGIApp
+    _: KW_ONLY
+    rules: DoorRules
+    access: AccessRules
+    announce: Announce
+    guards: Guards
+    tracer: Tracer = NO_TRACER
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":  # nothing here speaks it, and nobody was asked who they are
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        with begin_span(self._tracer, scope, is_within=CALLER in scope) as span:
+        with begin_span(self.tracer, scope, is_within=CALLER in scope) as span:
             await self._counted(scope, receive, send, span)
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send, span: Span) -> None:
@@ -122,13 +114,13 @@ class Door:
         finally:
             end_span(span, scope, status)
             if status:
-                self._announce(ApiAnswered(getattr(scope.get("route"), "path", "none"), status))
+                self.announce(ApiAnswered(getattr(scope.get("route"), "path", "none"), status))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._let_in(scope, head := head_of(scope))
-            body = await read_body(head, receive, self._rules.body_bytes_max, self._rules.body_timeout_s)
-            check_values(body or b"", self._rules.body_values_max)
+            body = await read_body(head, receive, self.rules.body_bytes_max, self.rules.body_timeout_s)
+            check_values(body or b"", self.rules.body_values_max)
         except Denied as denied:
             await denial(denied, CLOSE)(scope, receive, send)
             return
@@ -136,14 +128,14 @@ class Door:
             await self._call(scope, head, body, _again(body, receive), send)
 
     async def _call(self, scope: Scope, head: RequestHead, body: bytes, receive: Receive, send: Send) -> None:
-        run = partial(self._app, scope, receive)
+        run = partial(self.app, scope, receive)
         caller = scope.get(CALLER)
         if caller is None:  # what anybody may read
             await run(send)
             return
         try:
             call = Call(caller, head, scope.get("query_string", b""), body, set())
-            await self._guards.call(call, scope, run, send)
+            await self.guards.call(call, scope, run, send)
         except Denied as denied:
             await denial(denied)(scope, receive, send)
 
@@ -153,20 +145,20 @@ class Door:
             raise Denied("INVALID_REQUEST", "the request target must be a path")
         if CALLER in scope:  # a call from within, for a caller who passed here with it
             return
-        check_host(head, scope.get("server"), self._rules.allowed_hosts)
-        check_origin(head, self._rules.allowed_origins)
+        check_host(head, scope.get("server"), self.rules.allowed_hosts)
+        check_origin(head, self.rules.allowed_origins)
         if is_open(head.path) and head.method in ("GET", "HEAD"):
             if has_body(head):
                 raise Denied("INVALID_REQUEST", "this takes no body")
-            self._guards.limits.anybody(_address(scope))
+            self.guards.limits.anybody(_address(scope))
             return
         scope[CALLER] = await self._known(_address(scope), head)
 
     async def _known(self, address: str, head: RequestHead) -> Caller:
-        limits = self._guards.limits
+        limits = self.guards.limits
         limits.before(address, head)
         try:
-            caller = await authenticate(self._access, head)
+            caller = await authenticate(self.access, head)
         except Denied as denied:
             if denied.status == 401:
                 limits.failed(address)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -30,28 +30,20 @@ Found = TypeVar("Found")
 _USUAL_ID = re.compile(r"[A-Za-z0-9._:@/-]{1,256}")
 
 
-def _new_user(name: str | None) -> str | None:
-    if name and not usable(name):
-        raise ValueError("is too long, or has control characters")
-    return name
+def only(good: Callable[[str], object], reason: str) -> AfterValidator:
+    """What a name must be, where there is one."""
 
+    def check(name: str | None) -> str | None:
+        if name is not None and not good(name):
+            raise ValueError(reason)
+        return name
 
-def _any_user(name: str | None) -> str | None:
-    """As stored by whatever version: what cannot be named cannot be listed, nor erased."""
-    if name and not fits(name):
-        raise ValueError("is too long")
-    return name
+    return AfterValidator(check)
 
 
 def _scope_name(name: str | None) -> str | None:
     """As Envoy's door keeps it: an unusable name under its digest. Empty is not the same as absent."""
     return bounded(name) if name else name
-
-
-def _memory_id(name: str) -> str:
-    if not fits(name):
-        raise ValueError("is too long")
-    return name
 
 
 def missing(memory_id: str) -> Denied:
@@ -109,14 +101,15 @@ Number = Annotated[float, Strict()]
 """In a body, as the two above."""
 Moment = Annotated[AwareDatetime, BeforeValidator(_text)]
 """In a body; its offset is told."""
+UNUSABLE = "is too long, or has control characters"
 NewUser = Annotated[
     str | None,
     Field(max_length=USER_CHARS_MAX, json_schema_extra={"pattern": NO_CONTROLS}),
-    AfterValidator(_new_user),
+    only(lambda name: not name or usable(name), UNUSABLE),
 ]
 """A user in a body."""
-UserId = Annotated[str | None, Query(max_length=USER_CHARS_MAX), AfterValidator(_any_user)]
-"""A user in a query string."""
+UserId = Annotated[str | None, Query(max_length=USER_CHARS_MAX), only(fits, "is too long")]
+"""A user in a query string, as stored by whatever version: what cannot be named cannot be listed, nor erased."""
 ScopeName = Annotated[str | None, AfterValidator(_scope_name)]
 """A project, agent or session in a body."""
 ProjectId = Annotated[str | None, Query(), AfterValidator(_scope_name)]
@@ -132,7 +125,7 @@ Types = Annotated[
     _Types | None, BeforeValidator(_kinds), Query(alias="type", description="several also separated by commas")
 ]
 """Types in a query string."""
-MemoryId = Annotated[str, Path(), AfterValidator(_memory_id)]
+MemoryId = Annotated[str, Path(), only(fits, "is too long")]
 
 
 class Body(BaseModel):

@@ -35,12 +35,13 @@ READING = frozenset({"/v1/memory/search", "/v1/memory/preview", TOOLS})
 OF_NO_USER = frozenset({"/v1/import", "/v1/memory/reindex"})
 """Calls that name no user, whose answers hold numbers and names of collections alone."""
 
-_KEY = re.compile(r"[!-~]{1,255}")
 COUNTS = frozenset(
     "candidates deleted dropped dry_run purge_seconds purged receipt released restored revoked success superseded"
     " tokens_saved turns imported updated unchanged erased versions".split()
 )
 """Members of answers that are numbers, truth values, or objects of such: nothing that anybody said."""
+
+_KEY = re.compile(r"[!-~]{1,255}")
 
 
 class Heard:

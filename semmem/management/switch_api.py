@@ -6,11 +6,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Request
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import TOUCHED, Act
-from semmem.management.fields import USER_CHARS_MAX, Body
+from semmem.management.fields import UNUSABLE, USER_CHARS_MAX, Body, only
 from semmem.management.problems import Denied
 from semmem.management.routes import needs
 from semmem.management.shown import Time, as_shown
@@ -59,13 +59,7 @@ def words(switch: Switch) -> SwitchesShown:
     return {"reading": WORDS[switch.reading], "storing": WORDS[switch.storing]}
 
 
-def _usable(name: str) -> str:
-    if not usable(name):
-        raise ValueError("is too long, or has control characters")
-    return name
-
-
-Name = Annotated[str, Path(max_length=USER_CHARS_MAX), AfterValidator(_usable)]
+Name = Annotated[str, Path(max_length=USER_CHARS_MAX), only(usable, UNUSABLE)]
 
 
 class NewSwitches(Body):

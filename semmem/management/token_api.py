@@ -10,6 +10,7 @@ import binascii
 import hmac
 import secrets
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from hashlib import sha256
 from typing import Literal
 
@@ -31,12 +32,13 @@ ID_BYTES, SECRET_BYTES = 6, 32
 TOKEN_CHARS_MAX = 2048
 
 
+@dataclass(eq=False)
 class Tokens(KnownTokens):
     """Raises JournalError."""
 
-    def __init__(self, records: TokenRecords, *, clock: Callable[[], float]) -> None:
-        self.records = records
-        self._clock = clock
+    records: TokenRecords
+    _: KW_ONLY
+    clock: Callable[[], float]
 
     async def make(
         self, role: CallerRole, *, label: str, user: str | None, expires_at: float | None = None
@@ -52,7 +54,7 @@ class Tokens(KnownTokens):
             label=label,
             user_digest=_user_digest(user),
             token_hash=_hash(token),
-            created_at=self._clock(),
+            created_at=self.clock(),
             expires_at=expires_at,
         )
         await self.records.add_token(row)
@@ -64,7 +66,7 @@ class Tokens(KnownTokens):
             return None
         body, _, user = token.removeprefix(TOKEN_PREFIX).partition(".")
         row = await self.records.token(body.partition("_")[0])
-        if row is None or not hmac.compare_digest(row.token_hash, _hash(token)) or not row.is_good_at(self._clock()):
+        if row is None or not hmac.compare_digest(row.token_hash, _hash(token)) or not row.is_good_at(self.clock()):
             return None
         bound_to = _user_of(user)
         return (row, bound_to) if _user_digest(bound_to) == row.user_digest else None
@@ -72,7 +74,7 @@ class Tokens(KnownTokens):
     async def revoke(self, *, token_id: str | None = None, user: str | None = None) -> int:
         """Revoke one, or all of a user's; how many were not revoked until now."""
         user_digest = None if user is None else _user_digest(user)
-        return await self.records.revoke_tokens(now=self._clock(), token_id=token_id, user_digest=user_digest)
+        return await self.records.revoke_tokens(now=self.clock(), token_id=token_id, user_digest=user_digest)
 
 
 def _hash(token: str) -> str:
