@@ -38,7 +38,7 @@ from semmem.management.memories import Memories
 from semmem.management.problems import OF_USER, OF_WRITE, Denied, describe_errors
 from semmem.management.retrieval import add_retrieval_routes
 from semmem.management.routes import Owner, Reader, may, refuses, scope_in
-from semmem.management.shown import MemoryShown, shown
+from semmem.management.shown import MemoryShown, as_shown, shown
 from semmem.management.states_api import States
 from semmem.management.writing import ChangedMemory, WriteScreen
 from semmem.memory import MemoryStatus, MemoryType
@@ -138,14 +138,8 @@ def create_api(
         wanted = Wanted(number, offset if page is None else (page - 1) * number, status, topic, text, cursor)
         uses = await memories.records.uses(scope.user) if with_stats else None
         found, figures = await memories.page(scope, types or [], wanted, uses=uses)
-        told: MemoriesShown = {
-            "memories": [shown(memory) for memory in found.memories],
-            "total": found.total,
-            "limit": number,
-            "offset": wanted.offset,
-            "page": None if cursor is not None else wanted.offset // number + 1,
-            "next_cursor": found.next_cursor,
-        }
+        page = None if cursor is not None else wanted.offset // number + 1
+        told = as_shown(MemoriesShown, found, limit=number, offset=wanted.offset, page=page)
         if uses is not None and figures is not None:
             told["stats"] = figures
             for each in told["memories"]:

@@ -300,12 +300,8 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         """One, with a page of its messages, oldest first."""
         kept = existing(await conversations.get(scope, conversation_id), _missing())
         page = await conversations.messages(scope, kept.id, limit=limit, cursor=cursor)
-        return {
-            "conversation": shown_conversation(kept),
-            "messages": [shown_message(message) for message in page.messages],
-            "previous_cursor": page.previous_cursor,
-            "next_cursor": page.next_cursor,
-        }
+        messages = [shown_message(message) for message in page.messages]
+        return as_shown(ConversationRead, page, conversation=shown_conversation(kept), messages=messages)
 
     @routes.get("/v1/conversations/{conversation_id}/matches", **refuses(*OF_USER))
     async def get_matches(

@@ -14,7 +14,7 @@ from semmem.management.access import Act
 from semmem.management.fields import USER_CHARS_MAX, Body, Count, Switch
 from semmem.management.problems import Denied
 from semmem.management.routes import needs
-from semmem.management.shown import Time
+from semmem.management.shown import Time, as_shown
 from semmem.management.switch_api import SwitchesShown, words
 from semmem.ports.errors import SemmemError
 from semmem.ports.switches import UNSAID
@@ -266,7 +266,7 @@ def reload_routes(reload: Callable[[], Awaitable[Reload]]) -> APIRouter:
             first, more = done.problems[:PROBLEMS_MAX], len(done.problems) - PROBLEMS_MAX
             told = [*first, f"{more} more"] if more > 0 else [*first]
             raise Denied("CONFIG_REFUSED", f"nothing was changed: {'; '.join(told)}")
-        return {"outcome": done.outcome, "at": done.at, "digest": done.digest, "changed": [*done.changed]}
+        return as_shown(ReloadShown, done)
 
     return routes
 
