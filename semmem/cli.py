@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from semmem.commands.failure import INTERRUPTED, MISUSED, PIPE_CLOSED, Failure, report
+from semmem.commands.command import Exit, Failure, report
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; its exit status, one of commands.failure.EXITS. Ends by SystemExit for --help alone."""
+    """Run one command; its exit status, one of commands.command.Exit. Ends by SystemExit for --help alone."""
     # Before numpy comes: its threads wait in busy loops, which takes ten times as long as products as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = sys.argv[1:] if argv is None else argv
@@ -20,10 +20,10 @@ def main(argv: list[str] | None = None) -> int:
         from semmem.commands.terminal import give_up_output
 
         give_up_output()
-        return PIPE_CLOSED
+        return Exit.PIPE_CLOSED
     except KeyboardInterrupt:
         sys.stderr.write("semmem: interrupted; what was begun may not be finished\n")
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     return status
 
 
@@ -58,9 +58,9 @@ def _run(words: list[str]) -> int:
         return int(given.command.run(given))
     if given.command is parser.command:
         sys.stderr.write(parser.format_help())
-        return MISUSED
+        return Exit.MISUSED
     known = ", ".join(child.name for child in given.command.inside)
-    raise Failure("USAGE", "", f"name what to do: {known}", MISUSED)
+    raise Failure("USAGE", "", f"name what to do: {known}", Exit.MISUSED)
 
 
 def _of_configuration(error: Exception) -> Failure:
@@ -68,4 +68,4 @@ def _of_configuration(error: Exception) -> Failure:
 
     problems = [asdict(problem) for problem in getattr(error, "problems", ())]
     path, reason = next(((each["path"], each["reason"]) for each in problems), ("", str(error)))
-    return Failure("BAD_CONFIG", path, reason, MISUSED, text=str(error), problems=problems)
+    return Failure("BAD_CONFIG", path, reason, Exit.MISUSED, text=str(error), problems=problems)

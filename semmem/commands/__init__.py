@@ -5,6 +5,6 @@ parser, ``--help``, the manual page, the shell completions and docs/commands.md 
 can tell of another command than there is.
 
 Rules of the room: the answer alone goes to standard output (text, or with ``--json`` one document, or a line for each
-where it is a stream); whatever else is to be said goes to standard error. Whoever fails raises ``failure.Failure``,
+where it is a stream); whatever else is to be said goes to standard error. Whoever fails raises ``command.Failure``,
 which knows its exit status. Nothing heavy is imported before the command is known that needs it.
 """

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from semmem.commands.command import ASKING_EXITS, Parser
-from semmem.commands.failure import (
-    MISUSED,
-    NO_ANSWER,
-    NOT_DONE,
-    NOT_FOUND,
-    NOT_NOW,
-    PENDING,
-    REFUSED,
-    Failure,
-    misused,
-)
+from semmem.commands.command import ASKING_EXITS, Argument, Command, Exit, Failure, Run, argument, misused, one_of
+from semmem.commands.terminal import answer
 from semmem.config import Settings, load
 
 NO_SERVER, NO_TOKEN = "NO_SERVER", "NO_TOKEN"
@@ -32,8 +22,12 @@ TIMEOUT_S = 15.0
 LONG_TIMEOUT_S = 300.0
 """A purge of a large store takes long (docs/operations.md), and others may be waiting for theirs; so do copies."""
 
-STATUSES = {401: REFUSED, 403: REFUSED, 404: NOT_FOUND, 409: NOT_NOW, 421: REFUSED, 429: NOT_NOW, 503: NOT_NOW}
-"""The exit status for an answer of the API; any other refusal is NOT_DONE."""
+STATUSES = {
+    **dict.fromkeys((401, 403, 421), Exit.REFUSED),
+    **dict.fromkeys((409, 429, 503), Exit.NOT_NOW),
+    404: Exit.NOT_FOUND,
+}
+"""The exit status for an answer of the API; any other refusal is Exit.NOT_DONE."""
 REMEDIES = {
     401: "the token is listeners.api.admin_token of --config, or what --token-env names",
     403: "another token may: --token-env",
@@ -45,26 +39,47 @@ TOKEN_ENVIRONMENT = (
 )
 CONFIG_FILES = (("config.yaml", "named by --config: where the API listens, and the administrator's token"),)
 
-ASKING: dict[str, Any] = {"exits": ASKING_EXITS, "files": CONFIG_FILES, "environment": TOKEN_ENVIRONMENT}
-"""What the row of a command has that asks a running semmem."""
-
-
-def add_connection(parser: Parser) -> None:
-    """Options of every command that asks a running semmem."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="config.yaml of the running semmem")
-    parser.add_argument("--api", metavar="URL", help="its API, when that is not where the configuration says")
-    parser.add_argument(
+CONNECTION = (
+    argument("--config", type=Path, metavar="FILE", help="config.yaml of the running semmem"),
+    argument("--api", metavar="URL", help="its API, when that is not where the configuration says"),
+    argument(
         "--token-env", metavar="VARIABLE", help="environment variable with a token; without it the administrator's"
-    )
+    ),
+)
+"""Options of every command that asks a running semmem."""
+WHOSE = one_of(
+    argument("--user", help="whose memories; not needed with a token that is bound to a user"),
+    argument("--api-key-env", metavar="VARIABLE", help="the user of the API key in this variable (identity.api_key)"),
+)
+"""Options of every command that is about one user."""
+
+Told = Mapping[str, Any]
 
 
-def add_whose(parser: Parser) -> None:
-    """Options of every command that is about one user."""
-    whose = parser.add_mutually_exclusive_group()
-    whose.add_argument("--user", help="whose memories; not needed with a token that is bound to a user")
-    whose.add_argument(
-        "--api-key-env", metavar="VARIABLE", help="the user of the API key in this variable (identity.api_key)"
-    )
+def asking(run: Run, *, arguments: Sequence[Argument] = (), **row: Any) -> Command:
+    """The row of a command that asks a running semmem."""
+    row = {"exits": ASKING_EXITS, "files": CONFIG_FILES, "environment": TOKEN_ENVIRONMENT, **row}
+    return Command(run=run, arguments=(*arguments, *CONNECTION), **row)
+
+
+def printing(
+    ask: Callable[[Api, argparse.Namespace], Any],
+    shown: Callable[[Any], Iterable[str]],
+    fails: Callable[[Told], bool] = lambda _told: False,
+) -> Run:
+    """What prints what the API answers: as it is with ``--json``, else the lines of ``shown``."""
+
+    def run(given: argparse.Namespace) -> int:
+        told = ask(opened(given), given)
+        answer(given, told, shown(told))
+        return Exit.NOT_DONE if fails(told) else Exit.DONE
+
+    return run
+
+
+def given_only(**asked: Any) -> dict[str, Any]:
+    """Without what was not given."""
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def settings_of(given: argparse.Namespace) -> Settings:
@@ -95,7 +110,20 @@ def _user_of(variable: str, settings: Settings) -> str:
     return user_of_key(rules.hmac_secret.get_secret_value().encode(), key)
 
 
-def connected(given: argparse.Namespace, settings: Settings, *, timeout_s: float = TIMEOUT_S) -> Api:
+def opened(given: argparse.Namespace) -> Api:
+    """The API, and whose memories, where the command is about one user. Raises ConfigError and Failure."""
+    settings = settings_of(given)
+    whose = named_user(given, settings) if "api_key_env" in given else {}
+    return connected(given, settings, whose=whose)
+
+
+def connected(
+    given: argparse.Namespace,
+    settings: Settings,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    whose: Mapping[str, str] | None = None,
+) -> Api:
     """The API of the semmem that is meant. Raises Failure."""
     api = settings.listeners.api
     url = _url(given.api) if given.api is not None else f"http://{api.address}"
@@ -107,8 +135,8 @@ def connected(given: argparse.Namespace, settings: Settings, *, timeout_s: float
         token, place = os.environ.get(given.token_env, "").strip(), "--token-env"
         reason = f"there is no token: the environment variable {given.token_env} is empty"
     if not token:
-        raise Failure(NO_TOKEN, place, reason, REFUSED)
-    return Api(url, token, timeout_s)
+        raise Failure(NO_TOKEN, place, reason, Exit.REFUSED)
+    return Api(url, token, timeout_s, whose)
 
 
 def _url(told: str) -> str:
@@ -116,26 +144,30 @@ def _url(told: str) -> str:
     try:
         url = httpx.URL(told)
     except httpx.InvalidURL as error:
-        raise Failure("BAD_URL", "--api", f"{told!r} is no URL: {error}", MISUSED) from None
+        raise Failure("BAD_URL", "--api", f"{told!r} is no URL: {error}", Exit.MISUSED) from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise Failure("BAD_URL", "--api", f"{told!r} is no URL of an API, such as http://127.0.0.1:8080", MISUSED)
+        raise Failure("BAD_URL", "--api", f"{told!r} is no URL of an API, such as http://127.0.0.1:8080", Exit.MISUSED)
     return told.rstrip("/")
 
 
 class Api:
-    """A running semmem. Every failure is a Failure whose path is the URL."""
+    """A running semmem. Every failure is a Failure whose path is the URL. ``whose``: what calls about the user who is
+    meant say in their query, or body."""
 
-    def __init__(self, url: str, token: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, url: str, token: str, timeout_s: float = TIMEOUT_S, whose: Mapping[str, str] | None = None
+    ) -> None:
         self.url = url
         self.token = token
+        self.whose = dict(whose or {})
         self._timeout_s = timeout_s
 
     def call(self, method: str, path: str, **asked: Any) -> Any:
         """What the API answers. Raises Failure where it refuses."""
-        answer = self.answer(method, path, **asked)
-        if not answer.is_success:
-            raise refusal(answer, self.url + path)
-        return _read(answer, self.url + path)
+        came = self.answer(method, path, **asked)
+        if not came.is_success:
+            raise refusal(came, self.url + path)
+        return _read(came, self.url + path)
 
     def answer(self, method: str, path: str, **asked: Any) -> httpx.Response:
         """The answer, whatever it says."""
@@ -165,15 +197,15 @@ class Api:
         try:
             yield
         except httpx.TimeoutException:
-            raise Failure("NO_ANSWER", at, f"no answer within {self._timeout_s:g} s", NO_ANSWER) from None
+            raise Failure("NO_ANSWER", at, f"no answer within {self._timeout_s:g} s", Exit.NO_ANSWER) from None
         except httpx.ConnectError as error:
             reason = f"nothing listens there ({error}); is semmem running, and is this its API?"
-            raise Failure(NO_SERVER, at, reason, NO_ANSWER) from None
+            raise Failure(NO_SERVER, at, reason, Exit.NO_ANSWER) from None
         except httpx.HTTPError as error:
             reason = f"the answer broke off ({type(error).__name__}: {error})"
-            raise Failure("NO_ANSWER", at, reason, NO_ANSWER) from None
+            raise Failure("NO_ANSWER", at, reason, Exit.NO_ANSWER) from None
         except UnicodeEncodeError:
-            raise Failure("BAD_TOKEN", at, "the token holds letters that no token has", REFUSED) from None
+            raise Failure("BAD_TOKEN", at, "the token holds letters that no token has", Exit.REFUSED) from None
 
 
 def refusal(answer: httpx.Response, at: str) -> Failure:
@@ -181,12 +213,12 @@ def refusal(answer: httpx.Response, at: str) -> Failure:
     told = _error(answer)
     code, reason = told.get("code", ""), told.get("message") or told.get("detail") or told.get("title") or ""
     if not code:
-        return Failure("NOT_AN_API", at, f"answered {answer.status_code}, and not as semmem's API does", NOT_DONE)
+        return Failure("NOT_AN_API", at, f"answered {answer.status_code}, and not as semmem's API does", Exit.NOT_DONE)
     remedy = REMEDIES.get(answer.status_code, "")
     if after := answer.headers.get("retry-after"):
         remedy = f"try again in {after} s"
     words = f"answered {answer.status_code} {code}: {reason}" + (f"; {remedy}" if remedy else "")
-    status = PENDING if code == "ERASURE_PENDING" else STATUSES.get(answer.status_code, NOT_DONE)
+    status = Exit.PENDING if code == "ERASURE_PENDING" else STATUSES.get(answer.status_code, Exit.NOT_DONE)
     return Failure(code, at, words, status, http_status=answer.status_code)
 
 

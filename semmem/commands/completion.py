@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from semmem.commands.command import Command, Parser
-from semmem.commands.helping import Root
-from semmem.commands.terminal import document, write
+from semmem.commands.command import Command, Parser, argument
+from semmem.commands.manual import Root
+from semmem.commands.terminal import answer
 
 FILES = "\0files"
 """In the place of words: any file."""
@@ -23,18 +24,15 @@ def completion_command(root: Root) -> Command:
 
     def run(given: argparse.Namespace) -> int:
         script = SCRIPTS[given.shell](root())
-        document({"shell": given.shell, "script": script}) if given.json else write(script.splitlines())
+        answer(given, {"shell": given.shell, "script": script}, script.splitlines())
         return 0
-
-    def arguments(parser: Parser) -> None:
-        parser.add_argument("shell", choices=sorted(SCRIPTS), help="bash, fish or zsh")
 
     return Command(
         name="completion",
         does="a script that completes commands and options in bash, zsh or fish",
         about="Made from the commands that this version has; make it anew after an upgrade.",
         run=run,
-        arguments=arguments,
+        arguments=(argument("shell", choices=sorted(SCRIPTS), help="bash, fish or zsh"),),
         examples=(
             ("source <(semmem completion bash)", "bash, this shell alone"),
             ("semmem completion zsh > ~/.zfunc/_semmem", "zsh, with ~/.zfunc in fpath"),
@@ -72,15 +70,7 @@ def _waiting(parser: Parser) -> Iterator[tuple[str, Sequence[str]]]:
 # --- bash and zsh ----------------------------------------------------------------------------------------------------
 
 
-def _bash(root: Parser) -> str:
-    return _posix(root, _BASH)
-
-
-def _zsh(root: Parser) -> str:
-    return _posix(root, _ZSH)
-
-
-def _posix(root: Parser, shell: str) -> str:
+def _posix(shell: str, root: Parser) -> str:
     """Both walk the words before the cursor from command to command, and then look one place up."""
     steps = [f"{shlex.quote(step)}) place={shlex.quote(place)};;" for step, place in _steps(root)]
     return shell.replace("@STEPS@", _lines(steps)).replace("@PLACES@", _lines(_places(root)))
@@ -209,5 +199,9 @@ def _fish_action(where: str, action: argparse.Action) -> Iterator[str]:
         yield f"complete -c semmem -n {where} {spelt}{needed}{wanted} -d {_fished(action.help or '')}"
 
 
-SCRIPTS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+SCRIPTS: Mapping[str, Callable[[Parser], str]] = {
+    "bash": partial(_posix, _BASH),
+    "zsh": partial(_posix, _ZSH),
+    "fish": _fish,
+}
 """What each shell is given."""

@@ -9,17 +9,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from semmem.commands.asking import (
-    ASKING,
-    LONG_TIMEOUT_S,
-    Api,
-    add_connection,
-    connected,
-    settings_of,
-)
-from semmem.commands.command import LOCAL_EXITS, Command, Parser, Run
-from semmem.commands.failure import NOT_DONE, Failure
-from semmem.commands.terminal import document, members, say, write
+from semmem.commands.asking import LONG_TIMEOUT_S, Api, asking, connected, settings_of
+from semmem.commands.command import Command, Exit, Failure, Run, argument
+from semmem.commands.terminal import answer, members, say
 
 DATA_FILES = (("config.yaml", "named by --config: which data_dir, and which embedding model"),)
 OUTPUT = Path("-")
@@ -43,8 +35,8 @@ def _copying(copy: Callable[[argparse.Namespace], Told | None]) -> Run:
             raise Failure("NOT_COPIED", "", str(error)) from error
         if told is None:
             return 0
-        document(told) if given.json else write(members(told))
-        return NOT_DONE if told.get("conflicts") else 0
+        answer(given, told, members(told))
+        return Exit.NOT_DONE if told.get("conflicts") else 0
 
     return run
 
@@ -62,11 +54,6 @@ def _backup(given: argparse.Namespace) -> Told:
     return backup(_api(given), given.destination)
 
 
-def _backup_arguments(parser: Parser) -> None:
-    parser.add_argument("destination", type=Path, help="a folder that is not there yet")
-    add_connection(parser)
-
-
 def _export(given: argparse.Namespace) -> Told | None:
     from semmem.commands.copying import export, export_to_output
 
@@ -76,12 +63,6 @@ def _export(given: argparse.Namespace) -> Told | None:
     return export(_api(given), given.file, given.user)
 
 
-def _export_arguments(parser: Parser) -> None:
-    parser.add_argument("file", type=Path, help="a file that is not there yet; - is standard output")
-    parser.add_argument("--user", help="one user's; without it everybody's")
-    add_connection(parser)
-
-
 def _import(given: argparse.Namespace) -> Told:
     from semmem.commands.copying import standard_input, take
 
@@ -89,20 +70,10 @@ def _import(given: argparse.Namespace) -> Told:
         return take(_api(given), file) | {"import": str(given.file)}
 
 
-def _import_arguments(parser: Parser) -> None:
-    parser.add_argument("file", type=Path, help="as `semmem export` wrote it; - is standard input")
-    add_connection(parser)
-
-
 def _erasures(given: argparse.Namespace) -> Told:
     from semmem.commands.copying import known_erasures
 
     return known_erasures(_api(given), given.file)
-
-
-def _erasures_arguments(parser: Parser) -> None:
-    parser.add_argument("file", type=Path, help="a file that is not there yet")
-    add_connection(parser)
 
 
 # --- where nothing runs ----------------------------------------------------------------------------------------------
@@ -116,28 +87,10 @@ def _restore(given: argparse.Namespace) -> Told:
     return asyncio.run(restore(settings_of(given), given.source, given.erasures, say))
 
 
-def _restore_arguments(parser: Parser) -> None:
-    parser.add_argument("source", type=Path, help="the folder of a backup")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="config.yaml that names data_dir")
-    parser.add_argument(
-        "--erasures",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="what was erased since: a newer data_dir, journal or backup, or a file of `semmem erasures`; repeatable",
-    )
-
-
 def _adopt(given: argparse.Namespace) -> Told:
     from semmem.wiring.recover import adopt  # imports every backend
 
     return adopt(settings_of(given), given.left, say)
-
-
-def _adopt_arguments(parser: Parser) -> None:
-    parser.add_argument("left", type=Path, metavar="JOURNAL", help="its file, or its data_dir")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="config.yaml of the semmem that goes on")
 
 
 def _recover(given: argparse.Namespace) -> Told:
@@ -149,19 +102,10 @@ def _recover(given: argparse.Namespace) -> Told:
     return told
 
 
-def _recover_arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "--accept-lost-erasures",
-        action="store_true",
-        help="go on though some of what says what is erased cannot be read: what was erased may be shown again",
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="config.yaml that names data_dir")
-
-
 # --- the table's rows ------------------------------------------------------------------------------------------------
 
 
-BACKUP = Command(
+BACKUP = asking(
     name="backup",
     does="copy a running semmem: journal, memories and key, as a new folder",
     about=(
@@ -169,10 +113,9 @@ BACKUP = Command(
         " said: keep it as you keep the data. For the embedded stores; servers have tools of their own."
     ),
     run=_copying(_backup),
-    arguments=_backup_arguments,
+    arguments=(argument("destination", type=Path, help="a folder that is not there yet"),),
     examples=(("semmem backup /backups/monday --config config.yaml", "a folder to start again from"),),
     prints="what was copied, with counts",
-    **ASKING,
 )
 RESTORE = Command(
     name="restore",
@@ -183,13 +126,25 @@ RESTORE = Command(
         " the backup does not come back. All tokens of the API are revoked."
     ),
     run=_copying(_restore),
-    arguments=_restore_arguments,
+    arguments=(
+        argument("source", type=Path, help="the folder of a backup"),
+        argument("--config", type=Path, metavar="FILE", help="config.yaml that names data_dir"),
+        argument(
+            "--erasures",
+            type=Path,
+            action="append",
+            default=[],
+            metavar="PATH",
+            help=(
+                "what was erased since: a newer data_dir, journal or backup, or a file of `semmem erasures`; repeatable"
+            ),
+        ),
+    ),
     examples=(("semmem restore /backups/monday --config config.yaml --erasures /old/data", "without what was erased"),),
     prints="what was restored, with counts",
-    exits=LOCAL_EXITS,
     files=DATA_FILES,
 )
-EXPORT = Command(
+EXPORT = asking(
     name="export",
     does="write a running semmem's memories, with their history, as JSON Lines",
     about=(
@@ -198,15 +153,17 @@ EXPORT = Command(
         " is printed; whether the last line is there says whether it is whole."
     ),
     run=_copying(_export),
-    arguments=_export_arguments,
+    arguments=(
+        argument("file", type=Path, help="a file that is not there yet; - is standard output"),
+        argument("--user", help="one user's; without it everybody's"),
+    ),
     examples=(
         ("semmem export people.jsonl --config config.yaml", "everybody's"),
         ("semmem export - --user alice | gzip > alice.jsonl.gz", "what is known of alice"),
     ),
     prints="what was written, with counts (to standard output the lines alone)",
-    **ASKING,
 )
-IMPORT = Command(
+IMPORT = asking(
     name="import",
     does="read an export into a running semmem; again and again, nothing is doubled",
     about=(
@@ -215,23 +172,21 @@ IMPORT = Command(
         " stays, the line is listed as a conflict, and the exit status is 1."
     ),
     run=_copying(_import),
-    arguments=_import_arguments,
+    arguments=(argument("file", type=Path, help="as `semmem export` wrote it; - is standard input"),),
     examples=(
         ("semmem import people.jsonl --config config.yaml", "an export of another semmem"),
         ("semmem export - --config old.yaml | semmem import - --config new.yaml", "from one into another"),
     ),
     prints="what was imported, with counts and the lines that conflict",
-    **ASKING,
 )
-ERASURES = Command(
+ERASURES = asking(
     name="erasures",
     does="write what a running semmem knows of erasures, for a later restore",
     about="Digests and times, no names: small, made to be kept apart from backups, and written often.",
     run=_copying(_erasures),
-    arguments=_erasures_arguments,
+    arguments=(argument("file", type=Path, help="a file that is not there yet"),),
     examples=(("semmem erasures /backups/erasures.json --config config.yaml", "for semmem restore --erasures"),),
     prints="how many were written",
-    **ASKING,
 )
 JOURNAL = Command(
     name="journal",
@@ -249,10 +204,19 @@ JOURNAL = Command(
                 " nothing, until --accept-lost-erasures says that the rest is known by other means."
             ),
             run=_copying(_recover),
-            arguments=_recover_arguments,
+            arguments=(
+                argument(
+                    "--accept-lost-erasures",
+                    action="store_true",
+                    help=(
+                        "go on though some of what says what is erased cannot be read: what was erased may be shown"
+                        " again"
+                    ),
+                ),
+                argument("--config", type=Path, metavar="FILE", help="config.yaml that names data_dir"),
+            ),
             examples=(("semmem journal recover --config config.yaml", "when semmem says that the journal is damaged"),),
             prints="by table, how many rows were saved and lost",
-            exits=LOCAL_EXITS,
             files=DATA_FILES,
         ),
         Command(
@@ -263,10 +227,12 @@ JOURNAL = Command(
                 " second run changes nothing."
             ),
             run=_copying(_adopt),
-            arguments=_adopt_arguments,
+            arguments=(
+                argument("left", type=Path, metavar="JOURNAL", help="its file, or its data_dir"),
+                argument("--config", type=Path, metavar="FILE", help="config.yaml of the semmem that goes on"),
+            ),
             examples=(("semmem journal import /volumes/old/journal.db --config config.yaml", "once it is stopped"),),
             prints="what was taken over, with counts",
-            exits=LOCAL_EXITS,
             files=DATA_FILES,
         ),
     ),

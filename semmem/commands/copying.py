@@ -16,7 +16,7 @@ import httpx
 
 from semmem.backup import BackupError, erasures, folder, frames, lines
 from semmem.commands.asking import Api, refusal
-from semmem.commands.failure import Failure
+from semmem.commands.command import Failure
 from semmem.commands.terminal import Progress, say
 
 LINES_IN_CALL, BYTES_IN_CALL = 200, 384 * 1024
@@ -69,15 +69,11 @@ def _private(path: str, flags: int) -> int:
 def export(api: Api, target: Path, user: str | None) -> dict[str, Any]:
     """Write one user's memories, or everybody's, as a new file. Raises BackupError and OSError."""
     with _new_file(target) as path:
-        _receive_lines(api, path, user)
+        with open(path, "wb", opener=_private) as file:
+            _stream_lines(api, user, file)
+            os.fsync(file.fileno())
         _, end = check(path)
     return {"export": str(target), "users": end.users, "memories": end.memories, "versions": end.versions}
-
-
-def _receive_lines(api: Api, path: Path, user: str | None) -> None:
-    with open(path, "wb", opener=_private) as file:
-        _stream_lines(api, user, file)
-        os.fsync(file.fileno())
 
 
 def _stream_lines(api: Api, user: str | None, file: IO[bytes]) -> bytes:
@@ -240,10 +236,7 @@ def _calls(path: Path) -> Iterator[tuple[list[int], list[str]]]:
 def _numbered(path: Path) -> Iterator[tuple[int, bytes]]:
     """Lines, the first of them number 1. What is longer than any of them may be is not read to its end."""
     with path.open("rb") as file:
-        number = 0
-        while text := file.readline(lines.LINE_BYTES_MAX + 2):
-            number += 1
-            yield number, text
+        yield from enumerate(iter(lambda: file.readline(lines.LINE_BYTES_MAX + 2), b""), 1)
 
 
 @contextmanager

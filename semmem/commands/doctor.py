@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from semmem.commands.asking import ASKING, add_connection, connected, settings_of
-from semmem.commands.command import Command, Parser
-from semmem.commands.failure import NOT_DONE, Failure
-from semmem.commands.terminal import document, write
+from semmem.commands.asking import asking, connected, settings_of
+from semmem.commands.command import Exit, Failure, argument
+from semmem.commands.terminal import answer
 from semmem.config import Settings, examine
 from semmem.request.outcome import Outcome
 
@@ -342,20 +341,12 @@ def _said(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _arguments(parser: Parser) -> None:
-    parser.add_argument("--health", metavar="URL", help="semmem's health address, when not as the configuration says")
-    parser.add_argument("--envoy-admin", metavar="URL", default=ENVOY_ADMIN, help=f"Envoy's admin page ({ENVOY_ADMIN})")
-    add_connection(parser)
-
-
 def _doctor(given: argparse.Namespace) -> int:
     found = list(Chain(given).findings())
     wrong = found[-1] if found[-1].state is State.WRONG else None
-    if given.json:
-        document({"ok": wrong is None, "links": [asdict(each) for each in found]})
-    else:
-        write(line for each in found for line in shown(each))
-    return NOT_DONE if wrong else 0
+    told = {"ok": wrong is None, "links": [asdict(each) for each in found]}
+    answer(given, told, (line for each in found for line in shown(each)))
+    return Exit.NOT_DONE if wrong else Exit.DONE
 
 
 def shown(finding: Finding) -> Iterator[str]:
@@ -365,7 +356,7 @@ def shown(finding: Finding) -> Iterator[str]:
         yield f"{'':14} {'':8} what to do: {finding.remedy}"
 
 
-DOCTOR = Command(
+DOCTOR = asking(
     name="doctor",
     does="why is nothing remembered? what is wrong first, and what to do",
     about=(
@@ -375,11 +366,13 @@ DOCTOR = Command(
         " requests since semmem started, with one the last 50."
     ),
     run=_doctor,
-    arguments=_arguments,
+    arguments=(
+        argument("--health", metavar="URL", help="semmem's health address, when not as the configuration says"),
+        argument("--envoy-admin", metavar="URL", default=ENVOY_ADMIN, help=f"Envoy's admin page ({ENVOY_ADMIN})"),
+    ),
     examples=(
         ("semmem doctor --config config.yaml", "on the machine where both run"),
         ("semmem doctor --envoy-admin http://127.0.0.1:19000", "Envoy Gateway, behind kubectl port-forward"),
     ),
     prints="each link with what was seen and what to do",
-    **ASKING,
 )

@@ -5,26 +5,25 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from semmem.commands.asking import (
-    CONFIG_FILES,
     LONG_TIMEOUT_S,
-    TOKEN_ENVIRONMENT,
+    WHOSE,
     Api,
-    add_connection,
-    add_whose,
+    Told,
+    asking,
     connected,
+    given_only,
     named_user,
     refusal,
     settings_of,
 )
-from semmem.commands.command import ASKING_EXITS, Command, Parser
-from semmem.commands.failure import PENDING, Failure, misused
-from semmem.commands.memories import TYPES, every_memory, given_only
-from semmem.commands.terminal import document, one_line, write
+from semmem.commands.command import Exit, Failure, argument, misused, one_of
+from semmem.commands.memories import TYPES, every_memory
+from semmem.commands.terminal import answer, one_line
 from semmem.management.segment import segment
 
 COUNTED = {
@@ -42,25 +41,6 @@ COUNTED = {
 
 DAY_S = 86_400.0
 
-Asked = Mapping[str, Any]
-
-
-def _arguments(parser: Parser) -> None:
-    add_whose(parser)
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--id", action="append", help="one memory alone; repeatable")
-    which.add_argument("--query", help="active memories whose meaning is near to this, the nearest first")
-    which.add_argument("--text", help="memories that contain this text")
-    parser.add_argument("--type", choices=TYPES, action="append", help="only of this type; repeatable")
-    parser.add_argument("--older-than-days", type=float, metavar="DAYS", help="only what was said so long ago")
-    parser.add_argument("--project", help="only of this project")
-    parser.add_argument("--similarity-min", type=float, metavar="COSINE", help="how near for --query, 0 to 1 (0.6)")
-    parser.add_argument("--limit", type=int, metavar="N", help="most memories for --query and --text, 1 to 50 (10)")
-    parser.add_argument("--all", action="store_true", help="everybody's, in the place of a user; for an administrator")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be forgotten")
-    parser.add_argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too")
-    add_connection(parser)
-
 
 def _forget(given: argparse.Namespace) -> int:
     found_by = given.query is not None or given.text is not None
@@ -75,9 +55,9 @@ def _forget(given: argparse.Namespace) -> int:
         receipt = _single(api, scope, given)
     else:
         receipt = _scope(api, scope, given)
-    document(receipt) if given.json else write(shown_receipt(receipt))
+    answer(given, receipt, shown_receipt(receipt))
     if receipt.get("pending"):
-        raise Failure("ERASURE_PENDING", api.url, _pending(receipt), PENDING)
+        raise Failure("ERASURE_PENDING", api.url, _pending(receipt), Exit.PENDING)
     return 0
 
 
@@ -96,7 +76,7 @@ def _check(given: argparse.Namespace, *, found_by: bool) -> None:
         raise misused("--older-than-days", "is 0 or more")
 
 
-def _found(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any]:
+def _found(api: Api, scope: Told, given: argparse.Namespace) -> dict[str, Any]:
     """By meaning or text. What is found is shown, and then forgotten by id, so that nothing else goes."""
     asked = given_only(
         query=given.query, text=given.text, similarity_min=given.similarity_min, limit=given.limit, dry_run=True
@@ -108,14 +88,14 @@ def _found(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any]:
     return _by_id(api, scope, ids, purge=given.purge) | {"memories": found["memories"]}
 
 
-def _single(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any]:
+def _single(api: Api, scope: Told, given: argparse.Namespace) -> dict[str, Any]:
     if not given.dry_run:
         return _by_id(api, scope, given.id, purge=given.purge)
     memories = [api.call("GET", f"/v1/memory/{segment(each)}", params=scope) for each in given.id]
     return {"dry_run": True, "memories": memories, "deleted": 0}
 
 
-def _by_id(api: Api, scope: Asked, ids: Sequence[str], *, purge: bool) -> dict[str, Any]:
+def _by_id(api: Api, scope: Told, ids: Sequence[str], *, purge: bool) -> dict[str, Any]:
     """One after another; the files are rewritten once, with the last one."""
     told: dict[str, Any] = {"success": True, "deleted": 0, "receipt": {}}
     for number, each in enumerate(ids, 1):
@@ -130,7 +110,7 @@ def _by_id(api: Api, scope: Asked, ids: Sequence[str], *, purge: bool) -> dict[s
     return told
 
 
-def _scope(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any]:
+def _scope(api: Api, scope: Told, given: argparse.Namespace) -> dict[str, Any]:
     """By type, project and age; without any of them everything of the user."""
     if given.dry_run:
         return _everybodys(api) if given.all else _covered(api, scope, given)
@@ -144,7 +124,7 @@ def _everybodys(api: Api) -> dict[str, Any]:
     return {"dry_run": True, "memories": [], "users": users, "deleted": 0}
 
 
-def _covered(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any]:
+def _covered(api: Api, scope: Told, given: argparse.Namespace) -> dict[str, Any]:
     """What a type and an age would take, looked up page by page."""
     before = None if given.older_than_days is None else time.time() - given.older_than_days * DAY_S
     memories = [
@@ -155,26 +135,26 @@ def _covered(api: Api, scope: Asked, given: argparse.Namespace) -> dict[str, Any
     return {"dry_run": True, "memories": memories, "deleted": 0}
 
 
-def _said_at(memory: Asked) -> float:
+def _said_at(memory: Told) -> float:
     told = memory["source"]["time"] or memory["created_at"]
     return datetime.fromisoformat(told).timestamp()
 
 
-def _erased(api: Api, path: str, asked: Asked) -> dict[str, Any]:
+def _erased(api: Api, path: str, asked: Told) -> dict[str, Any]:
     """The receipt; also that of an erasure which is pending. Raises Failure for every other refusal."""
-    answer = api.answer("DELETE", path, params=asked)
-    if not answer.is_success:
-        failure = refusal(answer, api.url + path)
-        if failure.status != PENDING:
+    came = api.answer("DELETE", path, params=asked)
+    if not came.is_success:
+        failure = refusal(came, api.url + path)
+        if failure.status != Exit.PENDING:
             raise failure
-    told: dict[str, Any] = answer.json()
+    told: dict[str, Any] = came.json()
     return told | {"deleted": told.get("receipt", {}).get("memories", 0)} if told.get("pending") else told
 
 
 # --- what is printed -------------------------------------------------------------------------------------------------
 
 
-def shown_receipt(told: Asked) -> Iterator[str]:
+def shown_receipt(told: Told) -> Iterator[str]:
     """What went, or would go: a line for each memory where they are named, for each count that is not 0, for the
     disk, and for what is pending."""
     for memory in told.get("memories", ()):
@@ -194,18 +174,18 @@ def shown_receipt(told: Asked) -> Iterator[str]:
         yield _pending(told)
 
 
-def _on_disk(told: Asked) -> str:
+def _on_disk(told: Told) -> str:
     if told["purged"]:
         return f"the files were rewritten in {told['purge_seconds']} s: nothing of it is on this disk"
     return "a server keeps it on its disk until it compacts or vacuums; it is in no answer any more"
 
 
-def _pending(told: Asked) -> str:
+def _pending(told: Told) -> str:
     kept = "also by the next process" if told.get("outlives_restart") else "by this process alone: ask again to be sure"
     return f"pending: what is left is hidden from every answer, and will be erased {kept}"
 
 
-FORGET = Command(
+FORGET = asking(
     name="forget",
     does="have a running semmem forget a user, or some of what it knows",
     about=(
@@ -218,7 +198,22 @@ FORGET = Command(
         " servers keep is their own: see the page on memories, What the disk keeps."
     ),
     run=_forget,
-    arguments=_arguments,
+    arguments=(
+        WHOSE,
+        one_of(
+            argument("--id", action="append", help="one memory alone; repeatable"),
+            argument("--query", help="active memories whose meaning is near to this, the nearest first"),
+            argument("--text", help="memories that contain this text"),
+        ),
+        argument("--type", choices=TYPES, action="append", help="only of this type; repeatable"),
+        argument("--older-than-days", type=float, metavar="DAYS", help="only what was said so long ago"),
+        argument("--project", help="only of this project"),
+        argument("--similarity-min", type=float, metavar="COSINE", help="how near for --query, 0 to 1 (0.6)"),
+        argument("--limit", type=int, metavar="N", help="most memories for --query and --text, 1 to 50 (10)"),
+        argument("--all", action="store_true", help="everybody's, in the place of a user; for an administrator"),
+        argument("--dry-run", action="store_true", help="only say what would be forgotten"),
+        argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too"),
+    ),
     examples=(
         ("semmem forget --user alice --purge", "everything of alice, on the disk too"),
         ('semmem forget --user alice --query "my old job" --dry-run', "what would be forgotten"),
@@ -227,7 +222,5 @@ FORGET = Command(
         ("semmem forget --all --purge", "everybody"),
     ),
     prints="the receipt as the API answers it, also of an erasure that is pending",
-    exits=(*ASKING_EXITS[:-2], PENDING, *ASKING_EXITS[-2:]),
-    files=CONFIG_FILES,
-    environment=TOKEN_ENVIRONMENT,
+    exits=tuple(Exit),
 )

@@ -1,16 +1,16 @@
-"""What is to be said of a command, taken from its row and its parser; as text for a terminal, as roff for ``man -l``,
-and as Markdown for docs/commands.md."""
+"""What is to be said of a command, taken from its row and its parser: as text for a terminal, as roff for ``man -l``,
+and as Markdown for docs/commands.md; and ``semmem help``, which says it."""
 
 from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from semmem import __version__
-from semmem.commands.command import Command, Parser
-from semmem.commands.failure import EXITS
+from semmem.commands.command import Command, Exit, Parser, argument, misused
+from semmem.commands.terminal import answer
 
 Rows = Sequence[tuple[str, str]]
 
@@ -44,7 +44,7 @@ def page_of(parser: Parser) -> Page:
         Section("arguments", rows=[row for row in spelt if not row[0].startswith("-")]),
         Section("options", rows=[row for row in spelt if row[0].startswith("-")]),
         Section("examples", rows=command.examples),
-        Section("exit status", rows=[] if command.inside else [(str(each), EXITS[each]) for each in command.exits]),
+        Section("exit status", rows=[] if command.inside else [(str(each), each.means) for each in command.exits]),
         Section("files", rows=command.files),
         Section("environment", rows=command.environment),
     )
@@ -167,7 +167,7 @@ def markdown(pages: Sequence[Page]) -> str:
     """docs/commands.md: every page, the first without its name."""
     first, *others = pages
     lines = ["# Commands", "", *_from_first(first), "## Exit status", ""]
-    lines += _table(("status", "means"), [(str(status), meaning) for status, meaning in EXITS.items()])
+    lines += _table(("status", "means"), [(str(each), each.means) for each in Exit])
     for page in others:
         lines += [f"## {page.name}", "", f"{page.does[:1].upper()}{page.does[1:]}.", ""]
         for section in page.sections:
@@ -212,3 +212,53 @@ def _table(head: tuple[str, str], rows: Rows) -> Iterator[str]:
 
 def _cell(words: str) -> str:
     return words.replace("|", "\\|")
+
+
+# --- semmem help -----------------------------------------------------------------------------------------------------
+
+
+Root = Callable[[], Parser]
+"""The parser of everything; the table, which this is a row of, is not known here."""
+
+
+def help_command(root: Root) -> Command:
+    """The row of ``semmem help``."""
+
+    def run(given: argparse.Namespace) -> int:
+        parser = found(root(), given.topic)
+        pages = [page_of(each) for each in (parser.everything if parser.inside else [parser])]
+        paper = roff(pages) if given.man else text(pages[0])
+        answer(given, {"commands": [_shown(page_of(each)) for each in parser.everything]}, paper.splitlines())
+        return 0
+
+    return Command(
+        name="help",
+        does="what is said of a command: options, examples, exit status, files, environment",
+        about="The same as --help behind the command.",
+        run=run,
+        arguments=(
+            argument("topic", nargs="*", metavar="COMMAND", help="without one, semmem itself"),
+            argument("--man", action="store_true", help="as roff, for man -l; without a command all of them"),
+        ),
+        examples=(
+            ("semmem help token create", "one command"),
+            ("semmem help --man > semmem.1 && man -l semmem.1", "all of them, as a manual page"),
+        ),
+        prints="every command with its arguments and options",
+    )
+
+
+def found(parser: Parser, topic: list[str]) -> Parser:
+    """The parser of a command. Raises Failure."""
+    for word in topic:
+        names = {name: child for child in parser.inside.values() for name in child.names}
+        if word not in names:
+            known = ", ".join(parser.inside) or "none inside of it"
+            raise misused("", f"{parser.prog} has no command {word!r}; there are: {known}")
+        parser = names[word]
+    return parser
+
+
+def _shown(page: Page) -> dict[str, object]:
+    told = {each.heading.replace(" ", "_"): list(each.paragraphs or map(list, each.rows)) for each in page.sections}
+    return {"name": page.name, "does": page.does, **told}

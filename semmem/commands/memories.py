@@ -5,21 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from semmem.commands.asking import (
-    ASKING,
-    Api,
-    add_connection,
-    add_whose,
-    connected,
-    named_user,
-    settings_of,
-)
-from semmem.commands.command import Command, Parser
-from semmem.commands.failure import Failure
-from semmem.commands.terminal import document, one_line, write
+from semmem.commands.asking import WHOSE, Api, Told, asking, given_only, opened, printing
+from semmem.commands.command import Failure, argument
+from semmem.commands.terminal import answer, one_line, write
 from semmem.management.segment import segment
 
 TYPES = ("semantic", "procedural", "episodic", "reflective")
@@ -31,36 +22,15 @@ PAGE = 500
 """Memories in a call where all are listed."""
 
 
-def opened(given: argparse.Namespace) -> tuple[Api, dict[str, str]]:
-    """The API, and whose memories. Raises ConfigError and Failure."""
-    settings = settings_of(given)
-    whose = named_user(given, settings)
-    return connected(given, settings), whose
-
-
-def given_only(**asked: Any) -> dict[str, Any]:
-    """Without what was not given."""
-    return {name: value for name, value in asked.items() if value is not None}
-
-
 # --- add -------------------------------------------------------------------------------------------------------------
 
 
-def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("content", help="one fact, 3 to 500 characters; - reads one from each line of standard input")
-    add_whose(parser)
-    parser.add_argument("--type", choices=TYPES, default="semantic", help="what kind of memory (semantic)")
-    parser.add_argument("--key", help="the same user and key is the same memory in a new version")
-    parser.add_argument("--project", help="only requests of this project find it")
-    add_connection(parser)
-
-
 def _add(given: argparse.Namespace) -> int:
-    api, whose = opened(given)
-    told = given_only(type=given.type, key=given.key, project_id=given.project)
+    api = opened(given)
+    told = api.whose | given_only(type=given.type, key=given.key, project_id=given.project)
     for number, content in enumerate(_contents(given.content), 1):
-        made = _told(api, whose | told | {"content": content}, number if given.content == "-" else 0)
-        document(made) if given.json else write([f"{made['id']} version {made['version']}, {made['status']}"])
+        made = _told(api, told | {"content": content}, number if given.content == "-" else 0)
+        answer(given, made, [f"{made['id']} version {made['version']}, {made['status']}"])
     return 0
 
 
@@ -71,7 +41,7 @@ def _contents(content: str) -> Iterator[str]:
     yield from (line for text in sys.stdin if (line := text.strip()))
 
 
-def _told(api: Api, body: Mapping[str, Any], line: int) -> Any:
+def _told(api: Api, body: Told, line: int) -> Any:
     """Raises Failure, which says of which line of standard input."""
     try:
         return api.call("POST", "/v1/memory", json=body)
@@ -82,7 +52,7 @@ def _told(api: Api, body: Mapping[str, Any], line: int) -> Any:
         raise Failure(failure.code, failure.path, reason, failure.status, line=line) from None
 
 
-ADD = Command(
+ADD = asking(
     name="add",
     does="tell a running semmem a memory of a user",
     about=(
@@ -92,36 +62,28 @@ ADD = Command(
         " command, and those before it are stored."
     ),
     run=_add,
-    arguments=_add_arguments,
+    arguments=(
+        argument("content", help="one fact, 3 to 500 characters; - reads one from each line of standard input"),
+        WHOSE,
+        argument("--type", choices=TYPES, default="semantic", help="what kind of memory (semantic)"),
+        argument("--key", help="the same user and key is the same memory in a new version"),
+        argument("--project", help="only requests of this project find it"),
+    ),
     examples=(
         ('semmem add "User likes green tea" --user alice', "one memory"),
         ('semmem add "User lives in Lisbon" --user alice --key home', "replaces what the key held"),
         ("semmem add - --user alice < facts.txt", "a memory for each line"),
     ),
     prints="the memory as the API shows it, a line for each that was added",
-    **ASKING,
 )
 
 
 # --- list ------------------------------------------------------------------------------------------------------------
 
 
-def _list_arguments(parser: Parser) -> None:
-    add_whose(parser)
-    parser.add_argument("--project", help="only of this project")
-    parser.add_argument("--session", help="only of this session")
-    parser.add_argument("--type", choices=TYPES, action="append", help="only of this type; repeatable")
-    parser.add_argument("--status", choices=STATUSES, help="only with this status")
-    parser.add_argument("--text", help="only what contains this text")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="most memories, 1 to 1000 (20)")
-    parser.add_argument("--cursor", help="go on where another list ended: its next_cursor")
-    parser.add_argument("--all", action="store_true", help="every page; with --json a line for each memory")
-    add_connection(parser)
-
-
 def _list(given: argparse.Namespace) -> int:
-    api, whose = opened(given)
-    asked = whose | given_only(
+    api = opened(given)
+    asked = api.whose | given_only(
         project_id=given.project,
         session_id=given.session,
         type=given.type,
@@ -130,19 +92,15 @@ def _list(given: argparse.Namespace) -> int:
         cursor=given.cursor,
     )
     if given.all:
-        return _list_all(api, asked, as_json=given.json)
+        for memory in every_memory(api, asked):
+            write([json.dumps(memory) if given.json else _listed(memory)])
+        return 0
     found = api.call("GET", "/v1/memory", params=asked | {"limit": given.limit})
-    document(found) if given.json else write(lines(whose.get("user_id", ""), found))
+    answer(given, found, lines(api.whose.get("user_id", ""), found))
     return 0
 
 
-def _list_all(api: Api, asked: Mapping[str, Any], *, as_json: bool) -> int:
-    for memory in every_memory(api, asked):
-        write([json.dumps(memory) if as_json else _listed(memory)])
-    return 0
-
-
-def every_memory(api: Api, asked: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def every_memory(api: Api, asked: Told) -> Iterator[Told]:
     """Page by page, from where ``cursor`` says. Raises Failure."""
     cursor = asked.get("cursor")
     while True:
@@ -152,7 +110,7 @@ def every_memory(api: Api, asked: Mapping[str, Any]) -> Iterator[Mapping[str, An
             return
 
 
-def lines(user: str, found: Mapping[str, Any]) -> Iterator[str]:
+def lines(user: str, found: Told) -> Iterator[str]:
     """The user's name, a line for each memory (id, day, type, status, content), and how many there are in all."""
     memories = found["memories"]
     yield f"user: {user or (memories[0]['user_id'] if memories else 'the one of the token')}"
@@ -160,12 +118,12 @@ def lines(user: str, found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{len(memories)} of {found['total']} memories"
 
 
-def _listed(memory: Mapping[str, Any]) -> str:
+def _listed(memory: Told) -> str:
     day, content = memory["updated_at"][:10], one_line(memory["content"])
     return f"{memory['id']}  {day}  {memory['type']:10}  {memory['status']:11}  {content}"
 
 
-LIST = Command(
+LIST = asking(
     name="list",
     also=("memories",),
     does="what a running semmem has stored for a user, newest first",
@@ -174,34 +132,34 @@ LIST = Command(
         " longer than the limit goes on at --cursor, or with --all by itself."
     ),
     run=_list,
-    arguments=_list_arguments,
+    arguments=(
+        WHOSE,
+        argument("--project", help="only of this project"),
+        argument("--session", help="only of this session"),
+        argument("--type", choices=TYPES, action="append", help="only of this type; repeatable"),
+        argument("--status", choices=STATUSES, help="only with this status"),
+        argument("--text", help="only what contains this text"),
+        argument("--limit", type=int, default=20, metavar="N", help="most memories, 1 to 1000 (20)"),
+        argument("--cursor", help="go on where another list ended: its next_cursor"),
+        argument("--all", action="store_true", help="every page; with --json a line for each memory"),
+    ),
     examples=(
         ("semmem list --user alice", "the newest twenty"),
         ("semmem list --api-key-env OPENAI_API_KEY", "of whoever sends this key through Envoy"),
         ("semmem list --user alice --all --json | jq -r .content", "the words of all of them"),
     ),
     prints="the page as the API answers it; with --all JSON Lines, a memory each",
-    **ASKING,
 )
 
 
 # --- show ------------------------------------------------------------------------------------------------------------
 
 
-def _show_arguments(parser: Parser) -> None:
-    parser.add_argument("id", help="as a list shows it")
-    add_whose(parser)
-    add_connection(parser)
+def _history(api: Api, given: argparse.Namespace) -> Any:
+    return api.call("GET", f"/v1/memory/{segment(given.id)}/history", params=api.whose)
 
 
-def _show(given: argparse.Namespace) -> int:
-    api, whose = opened(given)
-    told = api.call("GET", f"/v1/memory/{segment(given.id)}/history", params=whose)
-    document(told) if given.json else write(shown_memory(told))
-    return 0
-
-
-def shown_memory(told: Mapping[str, Any]) -> Iterator[str]:
+def shown_memory(told: Told) -> Iterator[str]:
     """A line for each version, oldest first, and how often it was used."""
     for version in (*told["versions"], told["current"]):
         why = f"  ({version['replaced_why']})" if version.get("replaced_why") else ""
@@ -212,36 +170,26 @@ def shown_memory(told: Mapping[str, Any]) -> Iterator[str]:
     yield f"used {told['uses']['count']} times"
 
 
-SHOW = Command(
+SHOW = asking(
     name="show",
     does="one memory of a user, with every version it had, and its uses",
     about="A line for each version, the oldest first, with a word for why it was replaced.",
-    run=_show,
-    arguments=_show_arguments,
+    run=printing(_history, shown_memory),
+    arguments=(argument("id", help="as a list shows it"), WHOSE),
     examples=(("semmem show mem_0123456789abcdef --user alice", "one memory with its history"),),
     prints="the history as the API answers it",
-    **ASKING,
 )
 
 
-def _arguments(parser: Parser) -> None:
-    parser.add_argument("question", help="as the user would ask it")
-    add_whose(parser)
-    parser.add_argument("--strategy", choices=STRATEGIES, help="another search than the configured one")
-    parser.add_argument("--limit", type=int, metavar="N", help="most memories, 1 to 50")
-    parser.add_argument("--project", help="as a request of this project")
-    add_connection(parser)
+# --- preview ---------------------------------------------------------------------------------------------------------
 
 
-def _preview(given: argparse.Namespace) -> int:
-    api, whose = opened(given)
+def _preview(api: Api, given: argparse.Namespace) -> Any:
     asked = given_only(strategy=given.strategy, limit=given.limit, project_id=given.project)
-    found = api.call("POST", "/v1/memory/preview", json=whose | asked | {"query": given.question})
-    document(found) if given.json else write(table(found))
-    return 0
+    return api.call("POST", "/v1/memory/preview", json=api.whose | asked | {"query": given.question})
 
 
-def table(found: Mapping[str, Any]) -> Iterator[str]:
+def table(found: Told) -> Iterator[str]:
     """What was asked, a line for each candidate, and what would be injected."""
     yield f"query: {one_line(found['query'])}"
     unembedded = f" ({found['unembedded']})" if found.get("unembedded") else ""
@@ -255,7 +203,7 @@ def table(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"injected: {found['tokens']} tokens"
 
 
-def _decided(request: Mapping[str, Any] | None) -> str:
+def _decided(request: Told | None) -> str:
     """What was decided of the question as a whole."""
     if request is None:
         return "not decided, nearness alone counts"
@@ -268,19 +216,24 @@ def _log_odds(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-PREVIEW = Command(
+PREVIEW = asking(
     name="preview",
     does="what a running semmem would recall for a question, and why",
     about=(
         "Takes the same path as a request through Envoy, and tells what was decided of the question, and for each"
         " candidate its scores and a verdict: kept, or the reason why not. Nothing is learnt from the question."
     ),
-    run=_preview,
-    arguments=_arguments,
+    run=printing(_preview, table),
+    arguments=(
+        argument("question", help="as the user would ask it"),
+        WHOSE,
+        argument("--strategy", choices=STRATEGIES, help="another search than the configured one"),
+        argument("--limit", type=int, metavar="N", help="most memories, 1 to 50"),
+        argument("--project", help="as a request of this project"),
+    ),
     examples=(
         ('semmem preview "What is my budget?" --user alice', "why a memory is in the prompt, or not"),
         ('semmem preview "tea" --user alice --strategy keyword --limit 5', "by words alone"),
     ),
     prints="the preview as the API answers it",
-    **ASKING,
 )

@@ -1,4 +1,5 @@
-"""``semmem serve``, ``check``, ``mcp``: run the sidecar, say what is wrong before, and lend its memories to a model."""
+"""``semmem serve``, ``check``, ``mcp``, ``demo``: run the sidecar, say what is wrong before, lend its memories to a
+model, and show it all."""
 
 from __future__ import annotations
 
@@ -8,6 +9,9 @@ import json
 import logging
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -15,11 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import semmem
 from semmem import __version__
-from semmem.commands.asking import TOKEN_ENVIRONMENT, add_connection, connected, settings_of
-from semmem.commands.command import Command, Parser
-from semmem.commands.failure import INTERRUPTED, MISUSED, NOT_DONE
-from semmem.commands.terminal import document, say, write
+from semmem.commands.asking import CONNECTION, TOKEN_ENVIRONMENT, connected, settings_of
+from semmem.commands.command import Command, Exit, Failure, argument
+from semmem.commands.terminal import answer, document, say
 from semmem.config import ConfigError, Problem, Settings, examine, remarks
 
 
@@ -64,27 +68,18 @@ FILES = (("config.yaml", "docs/configuration.md lists every key; without a file 
 # --- check -----------------------------------------------------------------------------------------------------------
 
 
-def _check_arguments(parser: Parser) -> None:
-    parser.add_argument("config", type=Path, help="the file")
-    parser.add_argument(
-        "--elsewhere", action="store_true", help="it is used on another machine: leave out folders and the model"
-    )
-
-
 def _check(given: argparse.Namespace) -> int:
     path, here = given.config, not given.elsewhere
     settings, problems = _examined(path, here=here)
     good = None if problems else settings
     notes = [] if good is None else [*remarks(good, os.environ, here=here), *_advice(good)]
-    if given.json:
-        told = {"config": str(path), "ok": not problems, "problems": [asdict(each) for each in problems]}
-        document(told | {"remarks": notes})
-    else:
+    if not given.json:
         for problem in problems:
             say(str(problem))
-        verdict = f"{len(problems)} problem(s)" if problems else "ok"
-        write(f"{path}: {line}" for line in (*notes, verdict))
-    return MISUSED if problems else 0
+    told = {"config": str(path), "ok": not problems, "problems": [asdict(each) for each in problems], "remarks": notes}
+    verdict = f"{len(problems)} problem(s)" if problems else "ok"
+    answer(given, told, (f"{path}: {line}" for line in (*notes, verdict)))
+    return Exit.MISUSED if problems else 0
 
 
 def _advice(settings: Settings) -> Iterator[str]:
@@ -121,10 +116,6 @@ def _examined(path: Path | None, *, here: bool) -> tuple[Settings | None, list[P
 # --- serve -----------------------------------------------------------------------------------------------------------
 
 
-def _serve_arguments(parser: Parser) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", help="config.yaml; without it every default applies")
-
-
 def _serve(given: argparse.Namespace) -> int:
     from semmem.telemetry.log_lines import logging_to_stderr  # with numpy, as what is served
 
@@ -136,7 +127,7 @@ def _serve(given: argparse.Namespace) -> int:
         if problems:
             for problem in problems:
                 log.critical("the configuration: %s", problem)
-            return MISUSED
+            return Exit.MISUSED
         log.info(
             "semmem %s starts with %s; its data is in %s; loading takes seconds",
             __version__,
@@ -162,10 +153,10 @@ def _run(settings: Settings, read: Read, hangups: Hangups, ready: Callable[[Addr
         uvloop.run(_serve_until_told(settings, read, hangups, ready))
     except KeyboardInterrupt:  # before anything was there to stop; the interpreter would print a trace
         log.warning("interrupted before it was ready")
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     except Exception as error:
         log.critical("cannot go on: %s", error, exc_info=settings.log.level == "debug")
-        return NOT_DONE
+        return Exit.NOT_DONE
     finally:
         hangups.end()
     return 0
@@ -190,11 +181,6 @@ async def _serve_until_told(
 # --- mcp -------------------------------------------------------------------------------------------------------------
 
 
-def _mcp_arguments(parser: Parser) -> None:
-    parser.add_argument("--user", help="whose memories; with a token that is bound to a user not needed")
-    add_connection(parser)
-
-
 def _mcp(given: argparse.Namespace) -> int:
     from semmem.management.mcp_doors import serve_stdio  # imports an SDK
 
@@ -212,7 +198,7 @@ SERVE = Command(
         " again. What it logs goes to standard error."
     ),
     run=_serve,
-    arguments=_serve_arguments,
+    arguments=(argument("--config", type=Path, metavar="FILE", help="config.yaml; without it every default applies"),),
     examples=(("semmem serve --config config.yaml", "as beside Envoy"),),
     prints="the line that says it is ready",
     files=(*FILES, ("data_dir", "journal, memories and keys (./data)")),
@@ -226,7 +212,12 @@ CHECK = Command(
         " could be. Nothing is made or left behind."
     ),
     run=_check,
-    arguments=_check_arguments,
+    arguments=(
+        argument("config", type=Path, help="the file"),
+        argument(
+            "--elsewhere", action="store_true", help="it is used on another machine: leave out folders and the model"
+        ),
+    ),
     examples=(
         ("semmem check config.yaml", "on the machine where it is used"),
         ("semmem check --elsewhere config.yaml", "where it is written"),
@@ -243,8 +234,77 @@ MCP = Command(
         " the API with the rights of the token. Needs the package mcp. Ends when its input does."
     ),
     run=_mcp,
-    arguments=_mcp_arguments,
+    arguments=(
+        argument("--user", help="whose memories; with a token that is bound to a user not needed"),
+        *CONNECTION,
+    ),
     examples=(("semmem mcp --token-env ALICES_TOKEN --config config.yaml", "in the settings of an assistant"),),
     files=FILES,
     environment=TOKEN_ENVIRONMENT,
+)
+
+
+# --- demo ------------------------------------------------------------------------------------------------------------
+
+
+CLONE = Path(semmem.__file__).parents[1]
+"""Where the demo lies when this is a clone; nothing of it is installed with the package."""
+
+
+def _demo(given: argparse.Namespace) -> int:
+    if not (CLONE / "demo" / "__main__.py").is_file():
+        reason = "the demo is not installed with the package: clone the repository, and run semmem demo from there"
+        raise Failure("NO_DEMO", str(CLONE), reason)
+    began = time.monotonic()
+    status = _played(_options(given), sys.stderr if given.json else None)
+    if given.json:
+        document({"passed": status == 0, "seconds": round(time.monotonic() - began, 1)})
+    return status if status in (0, Exit.INTERRUPTED) else Exit.NOT_DONE
+
+
+def _options(given: argparse.Namespace) -> list[str]:
+    """Those that were given, as the demo spells them."""
+    asked = {"--upstream": given.upstream, "--data-dir": given.data_dir, "--port": given.port, "--envoy": given.envoy}
+    told = [word for name, value in asked.items() if value is not None for word in (name, str(value))]
+    return [*told, "--stay"] if given.stay else told
+
+
+def _played(options: list[str], output: object) -> int:
+    """Ctrl-C reaches the demo as well, which then ends what it started; this waits for it."""
+    path = os.pathsep.join(filter(None, (str(CLONE), os.environ.get("PYTHONPATH"))))
+    argv = [sys.executable, "-m", "demo", *options]
+    with subprocess.Popen(argv, env=os.environ | {"PYTHONPATH": path}, stdout=output) as demo:  # type: ignore[call-overload]
+        try:
+            return int(demo.wait())
+        except KeyboardInterrupt:
+            demo.wait()
+            return Exit.INTERRUPTED
+
+
+DEMO = Command(
+    name="demo",
+    does="play two conversations through a real Envoy, with everything it needs",
+    about=(
+        "Starts a stand-in model, semmem and Envoy on this machine, tells a fact in one conversation, asks for it in"
+        " another, and shows what the model was given. Runs from a clone of the repository; `make demo` installs the"
+        " Envoy that it needs."
+    ),
+    run=_demo,
+    arguments=(
+        argument("--stay", action="store_true", help="stay up afterwards, until Ctrl-C"),
+        argument("--upstream", metavar="URL", help="a real model server instead of the stand-in"),
+        argument("--data-dir", type=Path, metavar="FOLDER", help="everything it writes is below it (.demo)"),
+        argument("--port", type=int, metavar="N", help="Envoy's, and the next two for semmem; 0: any free ones"),
+        argument("--envoy", type=Path, metavar="FILE", help="the Envoy binary (.venv-envoy/bin/envoy)"),
+    ),
+    examples=(
+        ("semmem demo", "half a minute, and nothing is left running"),
+        ("semmem demo --stay --port 10000", "to try it by hand"),
+    ),
+    prints="whether it passed, and in how many seconds (what it says goes to standard error)",
+    files=((".demo", "what it writes: logs, memories and configuration"),),
+    environment=(
+        ("FACT, QUESTION, EXPECT, USER_ID", "what is said, asked and expected, and by whom"),
+        ("UPSTREAM_MODEL, UPSTREAM_API_KEY", "with --upstream: the model's name, and a key for its server"),
+    ),
 )

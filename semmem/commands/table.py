@@ -5,23 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from semmem import __version__
-from semmem.commands import (
-    conversing,
-    copies,
-    doctor,
-    forgetting,
-    memories,
-    models,
-    operating,
-    reindexing,
-    serving,
-    showing,
-    switching,
-)
-from semmem.commands.command import Command, Parser
+from semmem.commands import conversing, copies, doctor, forgetting, memories, models, operating, serving
+from semmem.commands.command import Command, Parser, argument
 from semmem.commands.completion import completion_command
-from semmem.commands.helping import help_command
-from semmem.commands.manual import page_of, text
+from semmem.commands.manual import help_command, page_of, text
 from semmem.config import Settings
 
 
@@ -37,12 +24,6 @@ def _about() -> str:
     )
 
 
-def _arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "--version", action="version", version=f"semmem {__version__}", help="print the version, and end"
-    )
-
-
 @cache
 def root_parser() -> Parser:
     """Of ``semmem`` itself."""
@@ -52,7 +33,7 @@ def root_parser() -> Parser:
 COMMANDS = (
     serving.SERVE,
     serving.CHECK,
-    showing.DEMO,
+    serving.DEMO,
     memories.PREVIEW,
     memories.LIST,
     memories.SHOW,
@@ -65,12 +46,12 @@ COMMANDS = (
     copies.RESTORE,
     copies.ERASURES,
     copies.JOURNAL,
-    reindexing.REINDEX,
+    models.REINDEX,
     models.CALIBRATE,
     models.MODEL,
     operating.TOKEN,
     operating.USERS,
-    switching.SWITCHES,
+    operating.SWITCHES,
     operating.STATUS,
     doctor.DOCTOR,
     serving.MCP,
@@ -81,6 +62,8 @@ ROOT = Command(
     name="semmem",
     does="long-term memory per user, beside Envoy",
     about=_about(),
-    arguments=_arguments,
+    arguments=(
+        argument("--version", action="version", version=f"semmem {__version__}", help="print the version, and end"),
+    ),
     inside=COMMANDS,
 )

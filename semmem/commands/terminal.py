@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -27,6 +28,11 @@ def write(lines: Iterable[str]) -> None:
 def document(told: Any) -> None:
     """One JSON value on a line of its own."""
     write([json.dumps(told)])
+
+
+def answer(given: argparse.Namespace, told: Any, lines: Iterable[str]) -> None:
+    """What a command was asked for: with ``--json`` a document, else the lines."""
+    document(told) if given.json else write(lines)
 
 
 def members(told: dict[str, Any]) -> list[str]:

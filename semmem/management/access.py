@@ -7,25 +7,18 @@ trusted identity header says who calls. A role is a set of acts; each route name
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
 
-from semmem.management.web_tokens import KeysUnavailable, NotValid, WebTokens, looks_like_one
+from semmem.management.problems import Denied
+from semmem.management.web_tokens import KeysUnavailable, NotValid, VerifiedWebTokens, looks_like_one
 from semmem.ports.errors import JournalError
 from semmem.ports.tokens import TokenRow
 from semmem.request.head import RequestHead
 from semmem.request.identity import user_in_header
 
-
-class Denied(Exception):
-    """A refusal as an HTTP status, a stable code and a sentence, with headers that belong to the status."""
-
-    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.headers = dict(headers or {})
+CALLER, TOUCHED = "semmem.caller", "semmem.touched"
+"""Where in the ASGI scope a route finds who calls, and where it notes whose memories the call touches."""
 
 
 class Act(Flag):
@@ -80,7 +73,7 @@ class Caller:
     def must(self, act: Act) -> None:
         """Raises Denied where this caller may not."""
         if act not in self.role.acts:
-            raise Denied(403, "FORBIDDEN", _MAY_NOT[act])
+            raise Denied("FORBIDDEN", _MAY_NOT[act])
 
 
 class KnownTokens:
@@ -100,7 +93,7 @@ class AccessRules:
     trusted_headers: tuple[str, ...] = ()
     user_chars_max: int = 256
     tokens: KnownTokens = field(default_factory=KnownTokens)
-    web_tokens: WebTokens | None = None
+    web_tokens: VerifiedWebTokens | None = None
 
 
 TOKEN_PREFIX = "semmem_"
@@ -127,10 +120,10 @@ def user_for(caller: Caller, asked_for: str | None, act: Act) -> str:
     caller.must(act)
     if caller.user is None:
         if not asked_for:
-            raise Denied(401, "MISSING_USER_ID", "a call that is bound to no user needs user_id")
+            raise Denied("MISSING_USER_ID", "a call that is bound to no user needs user_id")
         return asked_for
     if asked_for and asked_for != caller.user:
-        raise Denied(404, "NOT_FOUND", "no such memory")
+        raise Denied("NOT_FOUND", "no such memory")
     return caller.user
 
 
@@ -145,7 +138,7 @@ async def _known(tokens: KnownTokens, token: str) -> Caller:
     return Caller(CallerRole(row.role), user, row.id)
 
 
-async def _of_web_token(web_tokens: WebTokens, token: str, user_chars_max: int) -> Caller:
+async def _of_web_token(web_tokens: VerifiedWebTokens, token: str, user_chars_max: int) -> Caller:
     try:
         user = await web_tokens.user_of(token)
     except NotValid as reason:
@@ -158,11 +151,11 @@ async def _of_web_token(web_tokens: WebTokens, token: str, user_chars_max: int) 
 
 
 def _nobody(reason: str) -> Denied:
-    return Denied(401, "UNAUTHENTICATED", reason, {"www-authenticate": "Bearer"})
+    return Denied("UNAUTHENTICATED", reason, {"www-authenticate": "Bearer"})
 
 
 def _unknown(reason: str) -> Denied:
-    return Denied(503, "IDENTITY_NOT_AVAILABLE", f"{reason}; try again later")
+    return Denied("IDENTITY_NOT_AVAILABLE", f"{reason}; try again later")
 
 
 def _bearer(authorization: str) -> str:

@@ -11,13 +11,12 @@ from fastapi import APIRouter, Path, Query, Request
 from msgspec import Struct
 from typing_extensions import TypedDict
 
-from semmem.management.access import Act, Denied
-from semmem.management.asked import may
-from semmem.management.door import CALLER
+from semmem.management.access import CALLER, Act
 from semmem.management.fields import UserId
 from semmem.management.memories import Memories
-from semmem.management.problems import OF_USER, refuses
-from semmem.management.shown import MemoryShown, Time, at, shown
+from semmem.management.problems import OF_USER, Denied
+from semmem.management.routes import may, needs, refuses
+from semmem.management.shown import MemoryShown, Time, as_shown, at, shown
 from semmem.memory import Scope
 from semmem.request.record import NAME_CHARS_MAX, RequestRecord
 
@@ -91,14 +90,7 @@ class EndedRequest(Struct, frozen=True):
 
     def shown(self) -> RequestShown:
         """Without names."""
-        return {
-            "number": self.number,
-            "time": at(self.at),
-            "outcome": self.outcome,
-            "milliseconds": round(1000 * self.seconds, 3),
-            "memories": self.memories,
-            "tokens": self.tokens,
-        }
+        return as_shown(RequestShown, self, time=at(self.at), milliseconds=round(1000 * self.seconds, 3))
 
 
 class Activity:
@@ -149,13 +141,11 @@ def activity_routes(activity: Activity, memories: Memories | None = None) -> API
     """``memories``: without them no request is told of by name."""
     routes = APIRouter()
 
-    @routes.get("/v1/activity", **refuses("FORBIDDEN"))
+    @routes.get("/v1/activity", **needs(Act.OPERATE))
     async def get_activity(
-        request: Request,
         after: Annotated[int, Query(ge=0, le=2**53, description="only what ended after this number")] = 0,
     ) -> ActivityShown:
         """How the last requests through Envoy ended, in this process."""
-        request.scope[CALLER].must(Act.OPERATE)
         return activity.since(after)
 
     if memories is not None:
@@ -176,20 +166,19 @@ def _add_records(routes: APIRouter, activity: Activity, memories: Memories) -> N
         found = (_told(*one) for one in activity.of(user) if outcome in (None, one[0].outcome))
         return {"requests": list(itertools.islice(found, limit))}
 
-    @routes.get("/v1/requests/{request_id}", **refuses(*OF_USER, "NOT_FOUND"))
+    @routes.get("/v1/requests/{request_id}", **needs(Act.READ, *OF_USER, "NOT_FOUND"))
     async def get_request(
         request: Request,
         request_id: Annotated[str, Path(max_length=NAME_CHARS_MAX, description="its x-request-id")],
     ) -> RecordRead:
         """One request: which memories were in its prompt, and what was learnt from its turn."""
-        request.scope[CALLER].must(Act.READ)
         found = activity.named(request_id)
         own = request.scope[CALLER].user
         if found is None or own not in (None, found[1].user):
-            raise Denied(404, "NOT_FOUND", "no such request, or this process has forgotten it")
+            raise Denied("NOT_FOUND", "no such request, or this process has forgotten it")
         ended, record = found
         scope = Scope(may(request, record.user, Act.READ))
-        there = [(name, await memories.get(scope, name)) for name in record.shown]
+        there = [(name, await memories.store.get(scope, name)) for name in record.shown]
         new = dict(record.weighed)
         in_prompt: list[MemoryInPrompt] = [
             {**shown(memory), "is_new": name in new, "log_odds": _rounded(new.get(name))}

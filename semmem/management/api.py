@@ -9,20 +9,19 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.lifecycle.everybody import ErasureOfAll
-from semmem.management.access import AccessRules, Act, Denied
-from semmem.management.asked import Owner, Reader, may
-from semmem.management.changing import Changes
+from semmem.management.access import CALLER, AccessRules, Act
 from semmem.management.description import Described
-from semmem.management.door import CALLER, Door, DoorRules
+from semmem.management.door import Door, DoorRules, Guards
 from semmem.management.erasing_api import Purging, add_erasing_routes
-from semmem.management.errors import describe_errors
 from semmem.management.fields import (
+    LIMIT_DEFAULT,
+    LIMIT_MAX,
     TOPIC_CHARS_MAX,
     Body,
     Kind,
+    Limit,
     MemoryId,
     MetadataLimits,
-    MetadataRefused,
     Moment,
     NewUser,
     Number,
@@ -30,29 +29,26 @@ from semmem.management.fields import (
     SessionId,
     Switch,
     Types,
+    existing,
     metadata_problem,
     missing,
 )
-from semmem.management.guards import Guards
-from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor, Stats, Wanted
-from semmem.management.memories import KeyInUse, Memories
-from semmem.management.problems import OF_USER, OF_WRITE, refuses
+from semmem.management.listing import CURSOR_CHARS_MAX, Stats, Wanted
+from semmem.management.memories import Memories
+from semmem.management.problems import OF_USER, OF_WRITE, Denied, describe_errors
 from semmem.management.retrieval import add_retrieval_routes
-from semmem.management.shown import MemoryShown, shown
+from semmem.management.routes import Owner, Reader, may, refuses, scope_in
+from semmem.management.shown import MemoryShown, as_shown, shown
 from semmem.management.states_api import States
-from semmem.management.write_screen import Admitted, WriteScreen
-from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.management.writing import ChangedMemory, WriteScreen
+from semmem.memory import MemoryStatus, MemoryType
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.history import Uses
 from semmem.ports.names import bounded
 from semmem.ports.spans import NO_TRACER, Tracer
 
-LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
-"""Memories in a page; more are not refused, and not given."""
-
 Topic = Annotated[str | None, Query(min_length=1, max_length=TOPIC_CHARS_MAX)]
 Text = Annotated[str | None, Query(alias="q", min_length=1, max_length=500, description="what a content contains")]
-Limit = Annotated[int, Query(ge=1, description=f"more than {LIMIT_MAX} are not refused, and not given")]
 Offset = Annotated[int, Query(ge=0)]
 PageNumber = Annotated[int | None, Query(ge=1, description="beats offset")]
 Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor; beats page and offset")]
@@ -73,33 +69,6 @@ class NewMemory(Body):
     expires_at: Moment | None = None
     override_screen: Switch = False
     merge_metadata: Switch = Field(default=False, description="with a key that is known: over the metadata it has")
-
-
-class ChangedMemory(Body):
-    """What is not named stays as it is; ``expires_at`` null: never. ``override_screen`` as in NewMemory."""
-
-    content: str | None = Field(default=None, min_length=3, max_length=500)
-    type: Kind | None = None
-    key: str | None = Field(default=None, min_length=1, max_length=256)
-    metadata: dict[str, Any] | None = None
-    merge_metadata: Switch = True
-    importance: Number | None = Field(default=None, ge=0, le=1)
-    expires_at: Moment | None = None
-    override_screen: Switch = False
-
-    def changes(self, told: Admitted | None) -> Changes:
-        """``told``: what the write screen says of the content."""
-        return Changes(
-            content=told.content if told is not None else None,
-            own_metadata=told.metadata if told is not None else None,
-            type=self.type,
-            key=self.key,
-            metadata=self.metadata,
-            merge_metadata=self.merge_metadata,
-            importance=self.importance,
-            expires_at=self.expires_at.timestamp() if self.expires_at else None,
-            never_expires="expires_at" in self.model_fields_set and self.expires_at is None,
-        )
 
 
 class EndSession(Body):
@@ -147,14 +116,7 @@ def create_api(
     screening, limits, rules = screening or WriteScreen(), metadata or MetadataLimits(), door or DoorRules()
     api = Described(access=access, door=rules, metadata=limits)
     describe_errors(api, api.methods_at)
-    api.add_middleware(
-        Door,
-        rules=rules,
-        access=access,
-        announce=announce,
-        guards=guards,
-        tracer=tracer,
-    )
+    api.add_middleware(Door, rules=rules, access=access, announce=announce, guards=guards or Guards(), tracer=tracer)
 
     @api.get("/v1/memory", **refuses(*OF_USER, "INVALID_CURSOR"))
     async def list_memories(
@@ -174,19 +136,10 @@ def create_api(
         scope = msgspec.structs.replace(scope, session=session_id)
         number = min(limit, LIMIT_MAX)
         wanted = Wanted(number, offset if page is None else (page - 1) * number, status, topic, text, cursor)
-        uses = await memories.uses(scope) if with_stats else None
-        try:
-            found, figures = await memories.page(scope, types or [], wanted, uses=uses)
-        except BadCursor:
-            raise Denied(400, "INVALID_CURSOR", "query.cursor: is no next_cursor of a list") from None
-        told: MemoriesShown = {
-            "memories": [shown(memory) for memory in found.memories],
-            "total": found.total,
-            "limit": number,
-            "offset": wanted.offset,
-            "page": None if cursor is not None else wanted.offset // number + 1,
-            "next_cursor": found.next_cursor,
-        }
+        uses = await memories.records.uses(scope.user) if with_stats else None
+        found, figures = await memories.page(scope, types or [], wanted, uses=uses)
+        page = None if cursor is not None else wanted.offset // number + 1
+        told = as_shown(MemoriesShown, found, limit=number, offset=wanted.offset, page=page)
         if uses is not None and figures is not None:
             told["stats"] = figures
             for each in told["memories"]:
@@ -196,46 +149,38 @@ def create_api(
     @api.post("/v1/memory", status_code=201, **refuses(*OF_WRITE, "SCREENED"))
     async def create_memory(request: Request, new: NewMemory) -> MemoryShown:
         """Told, screened and stored; with a key that is known, a new version of that memory."""
-        scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
+        scope = scope_in(new, request, Act.WRITE)
         if problem := metadata_problem(new.metadata, limits):
-            raise Denied(400, "INVALID_REQUEST", f"body.metadata: {problem}")
+            raise Denied("INVALID_REQUEST", f"body.metadata: {problem}")
         if new.override_screen:
             request.scope[CALLER].must(Act.ADMINISTER)
         told = screening.judge(new.content, key=new.key, override=new.override_screen)
-        try:
-            memory = await memories.create(
-                scope,
-                type=new.type,
-                content=told.content,
-                status=told.status,
-                key=new.key,
-                metadata=new.metadata | told.metadata,
-                importance=new.importance,
-                expires_at=new.expires_at.timestamp() if new.expires_at else None,
-                merge_metadata=new.merge_metadata,
-                within=limits,
-            )
-        except MetadataRefused as reason:
-            raise _too_much(reason) from None
+        memory = await memories.create(
+            scope,
+            type=new.type,
+            content=told.content,
+            status=told.status,
+            key=new.key,
+            metadata=new.metadata | told.metadata,
+            importance=new.importance,
+            expires_at=new.expires_at.timestamp() if new.expires_at else None,
+            merge_metadata=new.merge_metadata,
+            within=limits,
+        )
         return shown(memory)
 
     @api.put("/v1/memory/{memory_id}", **refuses(*OF_WRITE, "SCREENED", "KEY_IN_USE"))
     async def update_memory(request: Request, scope: Owner, memory_id: MemoryId, new: ChangedMemory) -> MemoryShown:
         """A new version; what is not named stays. A content passes the write screen."""
         if new.metadata is not None and (problem := metadata_problem(new.metadata, limits)):
-            raise Denied(400, "INVALID_REQUEST", f"body.metadata: {problem}")
+            raise Denied("INVALID_REQUEST", f"body.metadata: {problem}")
         if new.override_screen:
             request.scope[CALLER].must(Act.ADMINISTER)
         told = (
             None if new.content is None else screening.judge(new.content, key=memory_id, override=new.override_screen)
         )
-        try:
-            memory = await memories.update(scope, memory_id, new.changes(told), within=limits)
-        except MetadataRefused as reason:
-            raise _too_much(reason) from None
-        except KeyInUse:
-            raise Denied(409, "KEY_IN_USE", "another memory of this user has that key") from None
-        return shown(_found(memory, memory_id))
+        memory = await memories.update(scope, memory_id, new, told, within=limits)
+        return shown(existing(memory, missing(memory_id)))
 
     add_retrieval_routes(api, memories, states)
     for routes in more:  # before what takes any name for a memory's id
@@ -244,7 +189,7 @@ def create_api(
     @api.get("/v1/memory/{memory_id}", **refuses(*OF_USER))
     async def get_memory(scope: Reader, memory_id: MemoryId) -> MemoryShown:
         """One memory, whatever its status."""
-        return shown(_found(await memories.get(scope, memory_id), memory_id))
+        return shown(existing(await memories.store.get(scope, memory_id), missing(memory_id)))
 
     add_erasing_routes(api, memories, purging, everybody)
 
@@ -252,16 +197,7 @@ def create_api(
     async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> SessionEnded:
         """Learn from what was said in it now, rather than when it has been quiet for long enough."""
         user = may(request, end.user_id if end else None, Act.WRITE)
-        return {"success": True, "turns": await memories.end_session(user, bounded(session_id) or "")}
+        session = bounded(session_id) or ""
+        return {"success": True, "turns": await memories.records.end_session(user, session, now=memories.clock())}
 
     return api
-
-
-def _too_much(reason: MetadataRefused) -> Denied:
-    return Denied(400, "INVALID_REQUEST", f"body.metadata: with what is there already it {reason}")
-
-
-def _found(memory: Memory | None, memory_id: str) -> Memory:
-    if memory is None:
-        raise missing(memory_id)
-    return memory

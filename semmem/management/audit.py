@@ -6,8 +6,6 @@ The line is written before the answer goes out. Where it cannot be written the c
 counted and logged.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -20,10 +18,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fastapi import APIRouter
+from starlette.types import Send
+from typing_extensions import TypedDict
+
 from semmem.background import Outage
-from semmem.management.access import Denied
-from semmem.management.answers import Heard, Send, counts_of
-from semmem.management.idempotency import READING, TOOLS, Call, Run, path_of
+from semmem.management.access import Act
+from semmem.management.fields import UserId
+from semmem.management.idempotency import READING, TOOLS, Call, Heard, Run, counts_of, path_of
+from semmem.management.problems import Denied
+from semmem.management.routes import needs
 from semmem.ports.events import Announce, ApiAudited, nobody_listens
 
 
@@ -39,20 +43,21 @@ class InOrder:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._append, line)
 
 
+@dataclass(eq=False)
 class AuditFile:
     """Appends lines to ``path``, which becomes ``path.1`` before it has more than ``bytes_max``; of ``files_max`` files
     in all the oldest goes. It is opened for each line, so that others may turn it over as well. For its owner alone."""
 
-    def __init__(self, path: Path, *, bytes_max: int, files_max: int) -> None:
-        self._path = path
-        self._bytes_max = bytes_max
-        self._files_max = files_max
+    path: Path
+    _: KW_ONLY
+    bytes_max: int
+    files_max: int
 
     def __call__(self, line: str) -> None:
         data = line.encode() + b"\n"
-        if self._size() + len(data) > self._bytes_max:
+        if self._size() + len(data) > self.bytes_max:
             self._turn_over()
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, data)
         finally:
@@ -60,19 +65,19 @@ class AuditFile:
 
     def _size(self) -> int:
         try:
-            return self._path.stat().st_size
+            return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
     def _turn_over(self) -> None:
-        for number in range(self._files_max - 1, 0, -1):
+        for number in range(self.files_max - 1, 0, -1):
             earlier = self._numbered(number - 1)
             if earlier.exists():
                 os.replace(earlier, self._numbered(number))
-        self._path.unlink(missing_ok=True)  # the only file
+        self.path.unlink(missing_ok=True)  # the only file
 
     def _numbered(self, number: int) -> Path:
-        return self._path.with_name(f"{self._path.name}.{number}") if number else self._path
+        return self.path.with_name(f"{self.path.name}.{number}") if number else self.path
 
 
 def to_stdout(line: str) -> None:
@@ -158,3 +163,26 @@ def _code(told: Mapping[str, Any]) -> str:
     error = told.get("error")
     code = error.get("code") if isinstance(error, dict) else told.get("code")
     return code if isinstance(code, str) else "REFUSED"
+
+
+class AuditName(TypedDict):
+    """``name``: what stands in the log for the user."""
+
+    user_id: str
+    name: str
+
+
+def audit_routes(audit: Audit | None) -> APIRouter:
+    """``audit`` None: there is no log."""
+    routes = APIRouter()
+
+    @routes.get("/v1/audit/name", **needs(Act.ADMINISTER, "MISSING_USER_ID", "NOT_FOUND"))
+    async def get_audit_name(user_id: UserId = None) -> AuditName:
+        """What a user is called in the audit log."""
+        if not user_id:
+            raise Denied("MISSING_USER_ID", "name the user who is looked for")
+        if audit is None:
+            raise Denied("NOT_FOUND", "no audit log is written (listeners.api.audit.to)")
+        return {"user_id": user_id, "name": audit.name(user_id)}
+
+    return routes

@@ -6,12 +6,16 @@ import math
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated
 
-from semmem.management.listing import BadCursor, cursor_of, place_told
+from pydantic import Field
+
+from semmem.management.fields import NO_CONTROLS, Body, Count, Moment, Switch
+from semmem.management.listing import bad_cursor, cursor_of, place_told
+from semmem.management.problems import Denied
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.continuing import IDLE
 from semmem.ports.conversations import (
-    ConversationCounts,
     ConversationFacets,
     ConversationLimits,
     ConversationRecords,
@@ -33,22 +37,36 @@ BEHIND, BEFORE, AROUND = "", "<", "="
 """How a cursor of messages begins, before the place that it is about; places begin with a digit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One message that is told through the API."""
+Name = Annotated[str, Field(max_length=200, pattern=NO_CONTROLS)]
+Tokens = Annotated[Count, Field(ge=0, le=10**9)]
+
+
+class NewCall(Body):
+    """A call of a tool; ``arguments`` as the model wrote them."""
+
+    id: Name = ""
+    name: Name
+    arguments: str = ""
+
+
+class NewMessage(Body):
+    """What somebody said, as an export shows it. ``at``: null for no known time. Its former ``id`` and ``cut`` are
+    taken and say nothing."""
 
     role: Role
-    content: str
-    at: float | None = None
-    answers: str = ""
-    calls: tuple[ToolCall, ...] = ()
-    model_asked: str = ""
-    model: str = ""
-    backend: str = ""
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    answer_id: str = ""
-    finish_reason: str = ""
+    content: str = ""
+    at: Moment | None = None
+    tool_call_id: Name | None = None
+    tool_calls: list[NewCall] = Field(default_factory=list, max_length=100)
+    model_asked: Name | None = None
+    model: Name | None = None
+    backend: Name | None = None
+    tokens_in: Tokens | None = None
+    tokens_out: Tokens | None = None
+    response_id: Name | None = None
+    finish_reason: Name | None = None
+    id: Name | None = None
+    cut: Switch = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +76,6 @@ class MessagesPage:
     messages: Sequence[KeptMessage]
     previous_cursor: str | None
     next_cursor: str | None
-
-
-class Erased(Exception):
-    """What was told is from before an erasure that covers it."""
 
 
 @dataclass(eq=False)
@@ -85,7 +99,7 @@ class Conversations:
     async def page(
         self, scope: Scope, wanted: Wanted, *, text: str | None, cursor: str | None
     ) -> tuple[list[KeptConversation], str | None]:
-        """One page, newest first, and where the next one begins. Raises BadCursor."""
+        """One page, newest first, and where the next one begins. Raises Denied."""
         await self.settle()
         before = None if cursor is None else _read_cursor(cursor)
         asked = replace(wanted, limit=wanted.limit + 1, words=words_of(text), before=before)
@@ -100,7 +114,7 @@ class Conversations:
     async def messages(
         self, scope: Scope, conversation_id: str, *, limit: int, cursor: str | None = None
     ) -> MessagesPage:
-        """One page, at the beginning without a cursor. Raises BadCursor."""
+        """One page, at the beginning without a cursor. Raises Denied."""
         kind, place = _spot(cursor)
         if kind == BEHIND:
             return await self._behind(scope, conversation_id, place, limit)
@@ -137,15 +151,15 @@ class Conversations:
         return await self.records.messages(scope, conversation_id, limit=self.limits.messages_max)
 
     async def create(
-        self, scope: Scope, told: Sequence[Told], *, title: str | None, tags: Sequence[str]
+        self, scope: Scope, told: Sequence[NewMessage], *, title: str | None, tags: Sequence[str]
     ) -> KeptConversation:
-        """A conversation of its own, in the order in which it is told. Raises Erased."""
+        """A conversation of its own, in the order in which it is told. Raises Denied where an erasure came between."""
         now = self.after(scope.user, self.clock())
         if not told:
             return await self._put(self._empty(scope, now, title, tags), ())
         name = "conv_" + secrets.token_hex(16)
         session = scope.session or "i_" + secrets.token_hex(16)
-        begun = min((said.at for said in told if said.at is not None), default=now)
+        begun = min((said.at.timestamp() for said in told if said.at is not None), default=now)
         messages = [self._message(said, place, name, begun, now) for place, said in enumerate(told)]
         given = title is not None or bool(tags)
         kept = KeptConversation(
@@ -174,17 +188,16 @@ class Conversations:
         )
 
     async def _put(self, kept: KeptConversation, messages: Sequence[KeptMessage]) -> KeptConversation:
-        """Raises Erased."""
+        """Raises Denied where an erasure came between."""
         put = await self.records.put_conversation(kept, messages, self.limits)
         if put is None:
-            raise Erased
+            raise Denied("BUSY", "what this user said is being erased; try again")
         return put
 
-    def _message(self, said: Told, place: int, name: str, begun: float, now: float) -> KeptMessage:
+    def _message(self, said: NewMessage, place: int, name: str, begun: float, now: float) -> KeptMessage:
         """Whatever time it says, it is told now: an erasure until now takes it, and no earlier one."""
         chars_max = self.limits.message_chars_max
         turn = f"i_{name.removeprefix('conv_')}_{place:06d}"
-        at = begun if said.at is None else said.at
         return KeptMessage(
             place=place_of(begun, f"i_{name}", Step("", place, 0.0)),
             turn=turn,
@@ -192,17 +205,17 @@ class Conversations:
             number=place,
             role=said.role,
             content=said.content[:chars_max],
-            at=at,
+            at=begun if said.at is None else said.at.timestamp(),
             cut=len(said.content) > chars_max,
-            answers=said.answers,
-            calls=tuple(ToolCall(call.id, call.name, call.arguments[:chars_max]) for call in said.calls),
-            model_asked=said.model_asked,
-            model=said.model,
-            backend=said.backend,
+            answers=said.tool_call_id or "",
+            calls=tuple(ToolCall(call.id, call.name, call.arguments[:chars_max]) for call in said.tool_calls),
+            model_asked=said.model_asked or "",
+            model=said.model or "",
+            backend=said.backend or "",
             tokens_in=said.tokens_in,
             tokens_out=said.tokens_out,
-            answer_id=said.answer_id,
-            finish_reason=said.finish_reason,
+            answer_id=said.response_id or "",
+            finish_reason=said.finish_reason or "",
             turn_at=now,
         )
 
@@ -220,10 +233,6 @@ class Conversations:
         self.forgotten(scope.user, conversation_id)
         return gone
 
-    async def counts(self, user: str | None) -> ConversationCounts:
-        """Of everybody, or of one user."""
-        return await self.records.conversation_counts(user)
-
 
 def around(match: Match) -> str:
     """The cursor of the page that has it in its middle."""
@@ -231,7 +240,7 @@ def around(match: Match) -> str:
 
 
 def _spot(cursor: str | None) -> tuple[str, str]:
-    """Of a page of messages: whether it lies behind, before or around a place, and which. Raises BadCursor."""
+    """Of a page of messages: whether it lies behind, before or around a place, and which. Raises Denied."""
     told = "" if cursor is None else place_told(cursor)
     kind = next((kind for kind in (BEFORE, AROUND) if told.startswith(kind)), BEHIND)
     return kind, told.removeprefix(kind)
@@ -257,7 +266,7 @@ def _read_cursor(text: str) -> tuple[float, str]:
     try:
         found = float(at)
     except ValueError:
-        raise BadCursor from None
+        raise bad_cursor() from None
     if not name or not math.isfinite(found):
-        raise BadCursor
+        raise bad_cursor()
     return found, name

@@ -1,47 +1,31 @@
 """Routes for recorded conversations: list, search, read, import, title, tag, remove, export."""
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
+from typing_extensions import TypedDict
 
 from semmem.conversations.transcript import markdown
-from semmem.management.access import Act, Denied
-from semmem.management.asked import Owner, Reader, may
-from semmem.management.conversations import Conversations, Erased, Told, around
-from semmem.management.conversations_shown import (
-    ConversationDeleted,
-    ConversationRead,
-    ConversationShown,
-    ConversationsShown,
-    CountsShown,
-    FacetsShown,
-    MatchesShown,
-    WholeConversation,
-    shown_conversation,
-    shown_facets,
-    shown_match,
-    shown_message,
-)
-from semmem.management.door import CALLER
+from semmem.management.access import Act
+from semmem.management.conversations import Conversations, NewMessage, around
 from semmem.management.fields import (
     NO_CONTROLS,
     Body,
-    Count,
-    Moment,
     NewUser,
     ScopeName,
     SessionId,
-    Switch,
     UserId,
+    existing,
 )
-from semmem.management.listing import CURSOR_CHARS_MAX, BadCursor
-from semmem.management.problems import OF_USER, refuses
-from semmem.memory import Role, Scope, ToolCall
-from semmem.ports.conversations import KeptConversation, Wanted
+from semmem.management.listing import CURSOR_CHARS_MAX
+from semmem.management.problems import OF_USER, Denied
+from semmem.management.routes import Owner, Reader, one_or_everybody, refuses, scope_in
+from semmem.management.shown import as_shown
+from semmem.ports.conversations import KeptConversation, KeptMessage, Wanted
 
 LIST_MAX, MESSAGES_MAX, MATCHES_MAX = 200, 500, 500
 """In one page."""
@@ -65,10 +49,8 @@ def _tag(told: str) -> str:
 
 
 Line = Annotated[str, Field(max_length=TITLE_CHARS_MAX, pattern=NO_CONTROLS)]
-Name = Annotated[str, Field(max_length=200, pattern=NO_CONTROLS)]
 Tag = Annotated[str, Field(min_length=1, max_length=TAG_CHARS_MAX, pattern=NO_CONTROLS), AfterValidator(_tag)]
 Tags = Annotated[list[Tag], Field(max_length=TAGS_MAX)]
-Tokens = Annotated[Count, Field(ge=0, le=10**9)]
 ConversationId = Annotated[str, Path(max_length=256)]
 Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor")]
 Words = Query(alias="q", min_length=1, max_length=500, description="words; all of them in the title or in one message")
@@ -79,50 +61,6 @@ Until = Annotated[AwareDatetime | None, Query(description="begun then or earlier
 ListLimit = Annotated[int, Query(ge=1, le=LIST_MAX)]
 MessageWords = Annotated[str, Query(alias="q", min_length=1, max_length=500, description="words; all of them in one")]
 MessagesLimit = Annotated[int, Query(ge=1, le=MESSAGES_MAX)]
-
-
-class NewCall(Body):
-    """A call of a tool; ``arguments`` as the model wrote them."""
-
-    id: Name = ""
-    name: Name
-    arguments: str = ""
-
-
-class NewMessage(Body):
-    """What somebody said, as an export shows it. ``at``: null for no known time. Its former ``id`` and ``cut`` are
-    taken and say nothing."""
-
-    role: Role
-    content: str = ""
-    at: Moment | None = None
-    tool_call_id: Name | None = None
-    tool_calls: list[NewCall] = Field(default_factory=list, max_length=100)
-    model_asked: Name | None = None
-    model: Name | None = None
-    backend: Name | None = None
-    tokens_in: Tokens | None = None
-    tokens_out: Tokens | None = None
-    response_id: Name | None = None
-    finish_reason: Name | None = None
-    id: Name | None = None
-    cut: Switch = False
-
-    def told(self) -> Told:
-        return Told(
-            role=self.role,
-            content=self.content,
-            at=None if self.at is None else self.at.timestamp(),
-            answers=self.tool_call_id or "",
-            calls=tuple(ToolCall(call.id, call.name, call.arguments) for call in self.tool_calls),
-            model_asked=self.model_asked or "",
-            model=self.model or "",
-            backend=self.backend or "",
-            tokens_in=self.tokens_in,
-            tokens_out=self.tokens_out,
-            answer_id=self.response_id or "",
-            finish_reason=self.finish_reason or "",
-        )
 
 
 class NewConversation(Body):
@@ -151,13 +89,169 @@ class ChangedConversation(Body):
     tags: Tags | None = None
 
 
+# --- what is answered ------------------------------------------------------------------------------------------------
+
+
+class ConversationShown(TypedDict):
+    """``tokens_in`` and ``tokens_out``: as far as providers counted them."""
+
+    id: str
+    user_id: str
+    project_id: str | None
+    agent_id: str | None
+    session_id: str | None
+    title: str
+    tags: list[str]
+    messages: int
+    tokens_in: int
+    tokens_out: int
+    created_at: str
+    updated_at: str
+
+
+class ConversationsShown(TypedDict):
+    """``recording``: whether what is said is recorded."""
+
+    conversations: list[ConversationShown]
+    next_cursor: str | None
+    recording: bool
+
+
+class CallShown(TypedDict):
+    """``arguments`` as the model wrote them."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class MessageShown(TypedDict):
+    """``cut``: it was longer than is kept. ``model_asked``: what the request named; ``model``: what answered."""
+
+    id: str
+    role: str
+    content: str
+    at: str
+    cut: bool
+    tool_call_id: str | None
+    tool_calls: list[CallShown]
+    model_asked: str | None
+    model: str | None
+    backend: str | None
+    tokens_in: int | None
+    tokens_out: int | None
+    response_id: str | None
+    finish_reason: str | None
+
+
+class ConversationRead(TypedDict):
+    """A page of its messages, oldest first. ``previous_cursor``: of the page before it; null where this is the
+    first."""
+
+    conversation: ConversationShown
+    messages: list[MessageShown]
+    previous_cursor: str | None
+    next_cursor: str | None
+
+
+class MatchShown(TypedDict):
+    """A message that was found. ``cursor``: of a page of the conversation with this message in its middle."""
+
+    id: str
+    role: str
+    at: str
+    cursor: str
+
+
+class MatchesShown(TypedDict):
+    """The newest ones, newest first. ``total``: how many there are."""
+
+    matches: list[MatchShown]
+    total: int
+
+
+class ProjectCount(TypedDict):
+    project_id: str
+    conversations: int
+
+
+class TagCount(TypedDict):
+    tag: str
+    conversations: int
+
+
+class FacetsShown(TypedDict):
+    """Those that most conversations have first."""
+
+    projects: list[ProjectCount]
+    tags: list[TagCount]
+
+
+class WholeConversation(TypedDict):
+    """All of its messages, oldest first."""
+
+    conversation: ConversationShown
+    messages: list[MessageShown]
+
+
+class ConversationDeleted(TypedDict):
+    """``messages``: how many went."""
+
+    success: bool
+    messages: int
+
+
+class CountsShown(TypedDict):
+    """``users``: how many have any."""
+
+    conversations: int
+    messages: int
+    users: int
+    tokens_in: int
+    tokens_out: int
+    recording: bool
+
+
+def shown_conversation(kept: KeptConversation) -> ConversationShown:
+    return as_shown(
+        ConversationShown,
+        kept,
+        user_id=kept.scope.user,
+        project_id=kept.scope.project,
+        agent_id=kept.scope.agent,
+        session_id=kept.scope.session,
+        created_at=_time(kept.created_at),
+        updated_at=_time(kept.updated_at),
+    )
+
+
+def shown_message(message: KeptMessage) -> MessageShown:
+    return as_shown(
+        MessageShown,
+        message,
+        role=message.role.value,
+        at=_time(message.at),
+        tool_call_id=message.answers or None,
+        tool_calls=[as_shown(CallShown, call) for call in message.calls],
+        model_asked=message.model_asked or None,
+        model=message.model or None,
+        backend=message.backend or None,
+        response_id=message.answer_id or None,
+        finish_reason=message.finish_reason or None,
+    )
+
+
+def _time(at: float) -> str:
+    """To the microsecond, which tells messages apart."""
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+
+
+# --- routes ----------------------------------------------------------------------------------------------------------
+
+
 def conversation_routes(conversations: Conversations) -> APIRouter:
     """What was recorded of one user's conversations, and what was imported."""
     routes = APIRouter()
-
-    async def known(scope: Scope, conversation_id: str) -> KeptConversation:
-        """Raises Denied."""
-        return _found(await conversations.get(scope, conversation_id))
 
     @routes.get("/v1/conversations", **refuses(*OF_USER, "INVALID_CURSOR"))
     async def list_conversations(
@@ -172,46 +266,31 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
     ) -> ConversationsShown:
         """Those last added to first. A search reads the user's newest messages."""
         wanted = Wanted(limit, _wanted_tag(tag), since=_seconds(since), until=_seconds(until))
-        try:
-            found, following = await conversations.page(
-                msgspec.structs.replace(scope, session=session_id), wanted, text=text, cursor=cursor
-            )
-        except BadCursor:
-            raise _bad_cursor() from None
+        scope = msgspec.structs.replace(scope, session=session_id)
+        found, following = await conversations.page(scope, wanted, text=text, cursor=cursor)
         shown = [shown_conversation(kept) for kept in found]
         return {"conversations": shown, "next_cursor": following, "recording": conversations.recording}
 
     @routes.get("/v1/conversations/counts", **refuses(*OF_USER))
     async def get_counts(request: Request, user_id: UserId = None) -> CountsShown:
         """How many there are: of everybody for an operator, who sees no more; else of one user."""
-        caller = request.scope[CALLER]
-        if caller.by_header:
-            user_id = None
-        everybody = caller.user is None and user_id is None and Act.OPERATE in caller.role.acts
-        found = await conversations.counts(None if everybody else may(request, user_id, Act.READ))
-        return {
-            "conversations": found.conversations,
-            "messages": found.messages,
-            "users": found.users,
-            "tokens_in": found.tokens_in,
-            "tokens_out": found.tokens_out,
-            "recording": conversations.recording,
-        }
+        found = await conversations.records.conversation_counts(one_or_everybody(request, user_id))
+        return as_shown(CountsShown, found, recording=conversations.recording)
 
     @routes.get("/v1/conversations/facets", **refuses(*OF_USER))
     async def get_facets(scope: Reader) -> FacetsShown:
         """Projects and tags of a user's conversations, with how many have them: of the 10,000 last added to."""
-        return shown_facets(await conversations.facets(scope, limit=FACETS_MAX))
+        found = await conversations.facets(scope, limit=FACETS_MAX)
+        return {
+            "projects": [{"project_id": name, "conversations": number} for name, number in found.projects],
+            "tags": [{"tag": tag, "conversations": number} for tag, number in found.tags],
+        }
 
     @routes.post("/v1/conversations", status_code=201, **refuses(*OF_USER, "BUSY"))
     async def create_conversation(request: Request, new: NewConversation) -> ConversationShown:
         """Import one, also where nothing is recorded; or begin one, without messages."""
-        scope = Scope(may(request, new.user_id, Act.WRITE), new.project_id, new.agent_id, new.session_id)
-        told = [message.told() for message in new.messages]
-        try:
-            made = await conversations.create(scope, told, title=new.title, tags=list(dict.fromkeys(new.tags)))
-        except Erased:
-            raise Denied(409, "BUSY", "what this user said is being erased; try again") from None
+        scope = scope_in(new, request, Act.WRITE)
+        made = await conversations.create(scope, new.messages, title=new.title, tags=list(dict.fromkeys(new.tags)))
         return shown_conversation(made)
 
     @routes.get("/v1/conversations/{conversation_id}", **refuses(*OF_USER, "INVALID_CURSOR"))
@@ -219,17 +298,10 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         scope: Reader, conversation_id: ConversationId, limit: MessagesLimit = 100, cursor: Cursor = None
     ) -> ConversationRead:
         """One, with a page of its messages, oldest first."""
-        kept = await known(scope, conversation_id)
-        try:
-            page = await conversations.messages(scope, kept.id, limit=limit, cursor=cursor)
-        except BadCursor:
-            raise _bad_cursor() from None
-        return {
-            "conversation": shown_conversation(kept),
-            "messages": [shown_message(message) for message in page.messages],
-            "previous_cursor": page.previous_cursor,
-            "next_cursor": page.next_cursor,
-        }
+        kept = existing(await conversations.get(scope, conversation_id), _missing())
+        page = await conversations.messages(scope, kept.id, limit=limit, cursor=cursor)
+        messages = [shown_message(message) for message in page.messages]
+        return as_shown(ConversationRead, page, conversation=shown_conversation(kept), messages=messages)
 
     @routes.get("/v1/conversations/{conversation_id}/matches", **refuses(*OF_USER))
     async def get_matches(
@@ -239,9 +311,13 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=MATCHES_MAX)] = 100,
     ) -> MatchesShown:
         """Where in a conversation words are: its newest messages that have all of them."""
-        kept = await known(scope, conversation_id)
+        kept = existing(await conversations.get(scope, conversation_id), _missing())
         found = await conversations.matches(scope, kept.id, text, limit=limit)
-        return {"matches": [shown_match(one, around(one)) for one in found.newest], "total": found.total}
+        matches = [
+            as_shown(MatchShown, each, role=each.role.value, at=_time(each.at), cursor=around(each))
+            for each in found.newest
+        ]
+        return {"matches": matches, "total": found.total}
 
     @routes.patch("/v1/conversations/{conversation_id}", **refuses(*OF_USER))
     async def change_conversation(
@@ -250,15 +326,13 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         """Another title, other tags."""
         tags = None if new.tags is None else list(dict.fromkeys(new.tags))
         changed = await conversations.change(scope, conversation_id, title=new.title, tags=tags)
-        return shown_conversation(_found(changed))
+        return shown_conversation(existing(changed, _missing()))
 
     @routes.delete("/v1/conversations/{conversation_id}", **refuses(*OF_USER))
     async def delete_conversation(scope: Owner, conversation_id: ConversationId) -> ConversationDeleted:
         """With its messages, and what is still under way of them. Memories that were learnt from it stay."""
         gone = await conversations.forget(scope, conversation_id)
-        if gone is None:
-            raise _missing()
-        return {"success": True, "messages": gone}
+        return {"success": True, "messages": existing(gone, _missing())}
 
     @routes.get(
         "/v1/conversations/{conversation_id}/export",
@@ -272,7 +346,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         form: Annotated[Literal["markdown", "json"], Query(alias="format")] = "markdown",
     ) -> Response:
         """All of it in one piece."""
-        kept = await known(scope, conversation_id)
+        kept = existing(await conversations.get(scope, conversation_id), _missing())
         messages = await conversations.everything(scope, kept.id)
         if form == "json":
             whole = {"conversation": shown_conversation(kept), "messages": [shown_message(each) for each in messages]}
@@ -291,15 +365,5 @@ def _seconds(moment: datetime | None) -> float | None:
     return None if moment is None else moment.timestamp()
 
 
-def _found(kept: KeptConversation | None) -> KeptConversation:
-    if kept is None:
-        raise _missing()
-    return kept
-
-
 def _missing() -> Denied:
-    return Denied(404, "NOT_FOUND", "no such conversation")
-
-
-def _bad_cursor() -> Denied:
-    return Denied(400, "INVALID_CURSOR", "query.cursor: is no next_cursor of a list")
+    return Denied("NOT_FOUND", "no such conversation")

@@ -21,11 +21,11 @@ from starlette.routing import BaseRoute
 from semmem import __version__
 from semmem.management.access import AccessRules
 from semmem.management.door import DoorRules
-from semmem.management.errors import FIELD_CODES
 from semmem.management.fields import MetadataLimits
 from semmem.management.idempotency import METHODS, READING
 from semmem.management.problems import (
     EVERY_CALL,
+    FIELD_CODES,
     OF_KEY,
     PROBLEM_TYPE,
     PROBLEMS,
@@ -60,7 +60,8 @@ class Described(FastAPI):
             redoc_url=None,
             generate_unique_id_function=_name,
         )
-        self._parts = _schemes(access), _limits(door), metadata
+        limits = {name: getattr(door, name) for name in ("body_bytes_max", "body_values_max", "body_timeout_s")}
+        self._parts = _schemes(access), limits, metadata  # of a field its limit stands at the field
         self.add_route(OPENAPI_PATH, self._tell)
 
     async def _tell(self, _request: Request) -> Response:
@@ -217,15 +218,6 @@ def _schemes(access: AccessRules) -> Json:
             "description": "the user, as a proxy says that has verified them; the user's own memories alone",
         }
     return schemes
-
-
-def _limits(door: DoorRules) -> Json:
-    """Of every body. That of one field stands at the field."""
-    return {
-        "body_bytes_max": door.body_bytes_max,
-        "body_values_max": door.body_values_max,
-        "body_timeout_s": door.body_timeout_s,
-    }
 
 
 def _limit_metadata(properties: Mapping[str, Json], limits: MetadataLimits) -> None:

@@ -10,30 +10,24 @@ import asyncio
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import Any
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from semmem.dialects.json_size import holds_more_than
-from semmem.management import call_spans
-from semmem.management.access import AccessRules, Caller, Denied, authenticate
-from semmem.management.errors import denial, error
-from semmem.management.guards import Guards
-from semmem.management.idempotency import Call
+from semmem.management.access import CALLER, TOUCHED, AccessRules, Caller, authenticate
+from semmem.management.audit import Audit
+from semmem.management.idempotency import Call, Idempotency, Run
+from semmem.management.problems import Denied, denial, error
+from semmem.management.rate_limits import RateLimits
 from semmem.ports.events import Announce, ApiAnswered
-from semmem.ports.spans import NO_TRACER, Span, Tracer
+from semmem.ports.spans import NO_TRACER, NOT_RECORDED, Place, Span, Tracer, current
 from semmem.request.head import RequestHead, read_headers
 
 log = logging.getLogger(__name__)
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-CALLER = "semmem.caller"
-"""Where in the ASGI scope a route finds who calls."""
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 OPEN_PATHS = frozenset({"/", "/openapi.json"})
@@ -60,34 +54,45 @@ class DoorRules:
     body_timeout_s: float = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """``limits``: how often a caller may call. ``idempotency``: what knows calls by their keys; None: keys count for
+    nothing. ``audit``: who did what, to be read later; None: nobody wants to know."""
+
+    limits: RateLimits = field(default_factory=RateLimits)
+    idempotency: Idempotency | None = None
+    audit: Audit | None = None
+
+    async def call(self, call: Call, scope: Scope, run: Run, send: Send) -> None:
+        """Run a call of a caller who was let in; ``scope`` is that of ASGI. Raises Denied."""
+        scope[TOUCHED] = call.users
+        once = run if self.idempotency is None else partial(self.idempotency.call, call, run)
+        if self.audit is None:
+            await once(send)
+        else:
+            await self.audit.call(call, scope, once, send)
+
+
+@dataclass(eq=False)
 class Door:
     """ASGI middleware. ApiAnswered is announced for every answer; each call is a span of ``tracer``'s."""
 
-    def __init__(
-        self,
-        app: App,
-        *,
-        rules: DoorRules,
-        access: AccessRules,
-        announce: Announce,
-        guards: Guards | None = None,
-        tracer: Tracer = NO_TRACER,
-    ) -> None:
-        self._app = app
-        self._rules = rules
-        self._access = access
-        self._announce = announce
-        self._guards = guards or Guards()
-        self._tracer = tracer
+    app: ASGIApp
+    _: KW_ONLY
+    rules: DoorRules
+    access: AccessRules
+    announce: Announce
+    guards: Guards
+    tracer: Tracer = NO_TRACER
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":  # nothing here speaks it, and nobody was asked who they are
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        with call_spans.begin(self._tracer, scope, is_within=CALLER in scope) as span:
+        with begin_span(self.tracer, scope, is_within=CALLER in scope) as span:
             await self._counted(scope, receive, send, span)
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send, span: Span) -> None:
@@ -107,15 +112,15 @@ class Door:
             if not status:
                 await error("INTERNAL", "semmem could not answer this", CLOSE)(scope, receive, counted)
         finally:
-            call_spans.end(span, scope, status)
+            end_span(span, scope, status)
             if status:
-                self._announce(ApiAnswered(getattr(scope.get("route"), "path", "none"), status))
+                self.announce(ApiAnswered(getattr(scope.get("route"), "path", "none"), status))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._let_in(scope, head := head_of(scope))
-            body = await read_body(head, receive, self._rules.body_bytes_max, self._rules.body_timeout_s)
-            check_values(body or b"", self._rules.body_values_max)
+            body = await read_body(head, receive, self.rules.body_bytes_max, self.rules.body_timeout_s)
+            check_values(body or b"", self.rules.body_values_max)
         except Denied as denied:
             await denial(denied, CLOSE)(scope, receive, send)
             return
@@ -123,39 +128,37 @@ class Door:
             await self._call(scope, head, body, _again(body, receive), send)
 
     async def _call(self, scope: Scope, head: RequestHead, body: bytes, receive: Receive, send: Send) -> None:
-        async def run(sending: Send) -> None:
-            await self._app(scope, receive, sending)
-
+        run = partial(self.app, scope, receive)
         caller = scope.get(CALLER)
         if caller is None:  # what anybody may read
             await run(send)
             return
         try:
             call = Call(caller, head, scope.get("query_string", b""), body, set())
-            await self._guards.call(call, scope, run, send)
+            await self.guards.call(call, scope, run, send)
         except Denied as denied:
             await denial(denied)(scope, receive, send)
 
     async def _let_in(self, scope: Scope, head: RequestHead) -> None:
         """From the head alone. Raises Denied."""
         if not head.path.startswith("/"):
-            raise Denied(400, "INVALID_REQUEST", "the request target must be a path")
+            raise Denied("INVALID_REQUEST", "the request target must be a path")
         if CALLER in scope:  # a call from within, for a caller who passed here with it
             return
-        check_host(head, scope.get("server"), self._rules.allowed_hosts)
-        check_origin(head, self._rules.allowed_origins)
+        check_host(head, scope.get("server"), self.rules.allowed_hosts)
+        check_origin(head, self.rules.allowed_origins)
         if is_open(head.path) and head.method in ("GET", "HEAD"):
             if has_body(head):
-                raise Denied(400, "INVALID_REQUEST", "this takes no body")
-            self._guards.limits.anybody(_address(scope))
+                raise Denied("INVALID_REQUEST", "this takes no body")
+            self.guards.limits.anybody(_address(scope))
             return
         scope[CALLER] = await self._known(_address(scope), head)
 
     async def _known(self, address: str, head: RequestHead) -> Caller:
-        limits = self._guards.limits
+        limits = self.guards.limits
         limits.before(address, head)
         try:
-            caller = await authenticate(self._access, head)
+            caller = await authenticate(self.access, head)
         except Denied as denied:
             if denied.status == 401:
                 limits.failed(address)
@@ -199,7 +202,7 @@ def check_host(head: RequestHead, server: Any, allowed: tuple[str, ...]) -> None
     if host and (host in LOOPBACK_HOSTS or host == own or any(_matches(host, name) for name in allowed)):
         return
     reason = "this host name is not served here; name it in listeners.api.allowed_hosts"
-    raise Denied(421, "HOST_NOT_ALLOWED", reason)
+    raise Denied("HOST_NOT_ALLOWED", reason)
 
 
 def check_origin(head: RequestHead, allowed: tuple[str, ...]) -> None:
@@ -211,7 +214,7 @@ def check_origin(head: RequestHead, allowed: tuple[str, ...]) -> None:
     is_own = scheme in ("http", "https") and authority == (head.header("host") or "").lower()
     if not is_own and origin not in allowed:
         reason = "pages of this origin may not call; name it in listeners.api.allowed_origins"
-        raise Denied(403, "ORIGIN_NOT_ALLOWED", reason)
+        raise Denied("ORIGIN_NOT_ALLOWED", reason)
 
 
 def host_name(header: str) -> str:
@@ -246,7 +249,7 @@ def has_body(head: RequestHead) -> bool:
 
 async def read_body(head: RequestHead, receive: Receive, bytes_max: int, timeout_s: float) -> bytes | None:
     """The whole body; None when the caller went away. Raises Denied when it is too large or takes too long."""
-    too_large = Denied(413, "BODY_TOO_LARGE", f"a body may have {bytes_max} bytes")
+    too_large = Denied("BODY_TOO_LARGE", f"a body may have {bytes_max} bytes")
     announced = head.header("content-length") or "0"
     if not (announced.isascii() and announced.isdigit()) or len(announced) > 18 or int(announced) > bytes_max:
         raise too_large
@@ -263,14 +266,14 @@ async def read_body(head: RequestHead, receive: Receive, bytes_max: int, timeout
                 if not message.get("more_body", False):
                     return bytes(kept)
     except TimeoutError:
-        raise Denied(408, "REQUEST_TIMEOUT", f"the body did not come within {timeout_s:g} s") from None
+        raise Denied("REQUEST_TIMEOUT", f"the body did not come within {timeout_s:g} s") from None
 
 
 def check_values(body: bytes, values_max: int) -> None:
     """Before anything makes objects of them: of a megabyte of keys that nobody knows, the validation alone takes
     seconds, which all requests wait for. Raises Denied."""
     if holds_more_than(values_max, body):
-        raise Denied(400, "INVALID_REQUEST", f"a body may hold {values_max} values")
+        raise Denied("INVALID_REQUEST", f"a body may hold {values_max} values")
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
@@ -281,3 +284,44 @@ def _again(body: bytes, receive: Receive) -> Receive:
         return left.pop() if left else await receive()
 
     return replay
+
+
+# --- spans -----------------------------------------------------------------------------------------------------------
+# What OpenTelemetry's conventions for HTTP servers ask: method, route, status. Never the path or the query, though the
+# conventions ask for them: they hold names of users and sessions, and words.
+
+METHOD, ROUTE, STATUS = "http.request.method", "http.route", "http.response.status_code"
+METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+"""Any other word is the caller's own."""
+OTHER_METHOD, OTHER_NAME = "_OTHER", "HTTP"
+
+
+def begin_span(tracer: Tracer, scope: Scope, *, is_within: bool) -> Span:
+    """``scope`` is that of ASGI. ``is_within``: a part of the call that made it, which is not the caller's own."""
+    return current().step(OTHER_NAME) if is_within else tracer.begin(OTHER_NAME, partial(_place, scope))
+
+
+def end_span(span: Span, scope: Scope, status: int) -> None:
+    """What is known when the answer is out. ``status`` 0: the caller went away before."""
+    if span is NOT_RECORDED:
+        return
+    method = scope["method"] if scope["method"] in METHODS else OTHER_METHOD
+    route = getattr(scope.get("route"), "path", "")
+    span.named(f"{method if method in METHODS else OTHER_NAME} {route}".rstrip())
+    span.note(METHOD, method)
+    if route:
+        span.note(ROUTE, route)
+    if status:
+        span.note(STATUS, status)
+    if status >= 500:
+        span.failed(str(status))
+
+
+def _place(scope: Scope) -> Place:
+    """Where the caller stands: nowhere, where they say so more than once."""
+    given: dict[bytes, list[str]] = {b"traceparent": [], b"tracestate": []}
+    for name, value in scope["headers"]:
+        if name in given:
+            given[name].append(value.decode("latin-1"))
+    parents = given[b"traceparent"]
+    return Place(parents[0].strip() if len(parents) == 1 else "", ",".join(given[b"tracestate"]))

@@ -1,25 +1,29 @@
-"""Routes for whoever operates semmem: what it runs on, whether that works, and who has memories. No content."""
+"""Routes for whoever operates semmem: what it runs on and whether that works, its configuration, a reindex, and who has
+memories. No content."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, NotRequired, Protocol
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.door import CALLER
-from semmem.management.fields import USER_CHARS_MAX
-from semmem.management.problems import OF_ROLE, refuses
-from semmem.management.reload_api import ReloadState
-from semmem.management.shown import Time
+from semmem.management.fields import USER_CHARS_MAX, Body, Count, Switch
+from semmem.management.problems import Denied
+from semmem.management.routes import needs
+from semmem.management.shown import Time, as_shown
 from semmem.management.switch_api import SwitchesShown, words
 from semmem.ports.errors import SemmemError
 from semmem.ports.switches import UNSAID
+from semmem.reindex.reindexing import Reindexing
 from semmem.request.switches import Switches
 
 USERS_DEFAULT, USERS_MAX = 100, 1000
+PROBLEMS_MAX = 5
+"""Named in a refusal of a configuration; `GET /v1/config` has all of them."""
 
 Tried = Callable[[], Awaitable[object]]
 
@@ -52,6 +56,47 @@ class DeploymentStatus(TypedDict):
     """As configured."""
 
     replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """How one reading of the configuration ended: ``applied``, ``unchanged``, or ``refused`` with every problem.
+
+    ``changed``: the keys that now have another value. ``digest``: of the configuration that is in effect after it.
+    """
+
+    outcome: str
+    at: str
+    digest: str
+    changed: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class ReloadShown(TypedDict):
+    """A reading that was not refused. ``digest``: of the configuration in effect after it."""
+
+    outcome: str
+    at: Time
+    digest: str
+    changed: list[str]
+
+
+class LastReload(TypedDict):
+    """The last reading, refused ones among them, with every problem."""
+
+    at: Time
+    outcome: str
+    changed: list[str]
+    problems: list[str]
+
+
+class ReloadState(TypedDict):
+    """When what is in effect was loaded, its digest, and what became of readings; null where there was none."""
+
+    digest: str
+    loaded_at: Time
+    reloads: dict[str, int]
+    last: LastReload | None
 
 
 class EngineStatus(TypedDict):
@@ -97,6 +142,36 @@ class UsersShown(TypedDict):
     memory_switches: dict[str, SwitchesShown]
 
 
+class ReindexAsked(Body):
+    """``force``: every vector anew, also of the same model. ``limit``: embed at most so many, then pause."""
+
+    force: Switch = False
+    limit: Count | None = Field(default=None, ge=1, le=2**31 - 1)
+
+
+class ReindexShown(TypedDict):
+    """``state``: ``none`` where there is nothing to do. ``collection``: the one that is read. The rest where a reindex
+    is under way, or the collection of before is kept: users and memories that are done, of how many."""
+
+    state: str
+    collection: NotRequired[str]
+    signature: NotRequired[str]
+    source: NotRequired[str]
+    target: NotRequired[str]
+    users: NotRequired[int]
+    users_done: NotRequired[int]
+    memories_done: NotRequired[int]
+    embedded: NotRequired[int]
+    changed_at: NotRequired[float]
+
+
+class FormerDropped(TypedDict):
+    """``dropped``: how many collections."""
+
+    success: Literal[True]
+    dropped: int
+
+
 class KnownAfter(Protocol):
     """Raises JournalError."""
 
@@ -121,29 +196,25 @@ def engine_routes(engine: Engine, *, switches: Switches | None = None) -> APIRou
     """Everything that is of no single user. ``switches``: those that requests obey."""
     routes, known = APIRouter(), switches or Switches()
 
-    @routes.get("/v1/status", **refuses("FORBIDDEN"))
-    async def get_status(request: Request) -> EngineStatus:
+    @routes.get("/v1/status", **needs(Act.OPERATE))
+    async def get_status() -> EngineStatus:
         """What semmem runs on, and whether that answered when it was last asked."""
-        request.scope[CALLER].must(Act.OPERATE)
         return engine.status()
 
-    @routes.get("/v1/health", **refuses("FORBIDDEN"))
-    async def get_health(request: Request) -> HealthShown:
+    @routes.get("/v1/health", **needs(Act.OPERATE))
+    async def get_health() -> HealthShown:
         """A round trip to everything that semmem runs on, now. 200 whatever comes of it: ``working`` says it."""
-        request.scope[CALLER].must(Act.OPERATE)
         parts = {name: await _round_trip(tried) for name, tried in engine.parts.items()}
         slowest = max((part["latency_ms"] for part in parts.values()), default=0.0)
         return {"working": all(part["working"] for part in parts.values()), "latency_ms": slowest, "parts": parts}
 
-    @routes.get("/v1/config", **refuses("FORBIDDEN"))
-    async def get_configuration(request: Request) -> dict[str, Any]:
+    @routes.get("/v1/config", **needs(Act.OPERATE))
+    async def get_configuration() -> dict[str, Any]:
         """Every key as it is in effect; of secrets only whether they are set."""
-        request.scope[CALLER].must(Act.OPERATE)
         return dict(engine.configuration())
 
-    @routes.get("/v1/users", **refuses(*OF_ROLE))
+    @routes.get("/v1/users", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE"))
     async def list_users(
-        request: Request,
         limit: Annotated[int, Query(ge=1, description=f"more than {USERS_MAX} are not given")] = USERS_DEFAULT,
         after: Annotated[str | None, Query(max_length=USER_CHARS_MAX, description="go on after this user")] = None,
         everywhere: Annotated[
@@ -152,7 +223,6 @@ def engine_routes(engine: Engine, *, switches: Switches | None = None) -> APIRou
     ) -> UsersShown:
         """Whoever has memories, had some, or said what may become one, as far as the journal knows, by name; and of
         those in the page who have memory switches, which."""
-        request.scope[CALLER].must(Act.ADMINISTER)
         number = min(limit, USERS_MAX)
         total = None
         if everywhere:
@@ -182,3 +252,48 @@ async def _round_trip(tried: Tried) -> RoundTrip:
     except SemmemError as failure:
         error = type(failure).__name__
     return {"working": error is None, "latency_ms": round(1000 * (time.perf_counter() - began), 2), "error": error}
+
+
+def reload_routes(reload: Callable[[], Awaitable[Reload]]) -> APIRouter:
+    """``reload`` reads the configuration again, and takes up all of what changed or nothing."""
+    routes = APIRouter()
+
+    @routes.post("/v1/config/reload", **needs(Act.OPERATE, "CONFIG_REFUSED"))
+    async def reload_configuration() -> ReloadShown:
+        """Read the file and the environment again. Without a word in between, requests go on."""
+        done = await reload()
+        if done.outcome == "refused":
+            first, more = done.problems[:PROBLEMS_MAX], len(done.problems) - PROBLEMS_MAX
+            told = [*first, f"{more} more"] if more > 0 else [*first]
+            raise Denied("CONFIG_REFUSED", f"nothing was changed: {'; '.join(told)}")
+        return as_shown(ReloadShown, done)
+
+    return routes
+
+
+def reindex_routes(reindexing: Reindexing) -> APIRouter:
+    routes = APIRouter()
+
+    @routes.get("/v1/memory/reindex", response_model=ReindexShown, **needs(Act.OPERATE, "MEMORY_NOT_AVAILABLE"))
+    async def get_reindex() -> dict[str, Any]:
+        """How far it is."""
+        return await reindexing.status()
+
+    @routes.post(
+        "/v1/memory/reindex",
+        status_code=202,
+        response_model=ReindexShown,
+        **needs(Act.OPERATE, "MEMORY_NOT_AVAILABLE", "STORE_FULL"),
+    )
+    async def begin_reindex(asked: ReindexAsked | None = None) -> dict[str, Any]:
+        """Begin, or go on."""
+        asked = asked or ReindexAsked()
+        await reindexing.start(force=asked.force, limit=asked.limit)
+        return await reindexing.status()
+
+    @routes.delete("/v1/memory/reindex", **needs(Act.OPERATE, "MEMORY_NOT_AVAILABLE", "BUSY"))
+    async def drop_former() -> FormerDropped:
+        """The former collections; with them goes the way back."""
+        return {"success": True, "dropped": await reindexing.drop_former()}
+
+    return routes

@@ -10,12 +10,11 @@ from fastapi import FastAPI, Query, Request
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.lifecycle.everybody import ErasureOfAll
-from semmem.management.access import Act, Denied
-from semmem.management.asked import may
-from semmem.management.door import CALLER
+from semmem.management.access import CALLER, Act
 from semmem.management.fields import MemoryId, ProjectId, SessionId, Types, UserId, missing
 from semmem.management.memories import Memories
-from semmem.management.problems import OF_ERASURE, refuses
+from semmem.management.problems import OF_ERASURE, Denied
+from semmem.management.routes import may, refuses
 from semmem.management.shown import DeletedShown
 from semmem.memory import PASSAGES, Scope
 from semmem.ports.store import Purgeable
@@ -94,14 +93,14 @@ def add_erasing_routes(api: FastAPI, memories: Memories, purging: Purging | None
         """A scope of one user, or of everybody; without a filter on types or age also what was said and waits."""
         older_than_s = None if older_than_days is None else older_than_days * DAY_S
         if set(types or ()) & set(PASSAGES):
-            raise Denied(400, "INVALID_REQUEST", "query.type: passages go with the memories of their scope, or by id")
+            raise Denied("INVALID_REQUEST", "query.type: passages go with the memories of their scope, or by id")
         if everybody:
             request.scope[CALLER].must(Act.ADMINISTER)
             _narrows_as_meant(request, OF_SCOPE)
             if session_id is not None:
-                raise Denied(400, "INVALID_REQUEST", "query.session_id: is of one user, and not beside all")
+                raise Denied("INVALID_REQUEST", "query.session_id: is of one user, and not beside all")
             if user_id or of_all is None:
-                raise Denied(400, "INVALID_REQUEST", "query.all: is for everybody, and not beside a user")
+                raise Denied("INVALID_REQUEST", "query.all: is for everybody, and not beside a user")
             gone = await of_all.forget(project=project_id, types=types or [], older_than_s=older_than_s)
             return {**await _deleted(gone.receipt, purge, purging), "users": gone.users}
         scope = Scope(may(request, user_id, Act.WRITE), project=project_id, session=session_id)
@@ -130,9 +129,9 @@ def _narrows_as_meant(request: Request, known: frozenset[str]) -> None:
     """What is not understood may have been meant to narrow the call: it must not forget more instead. Raises Denied."""
     for name in request.query_params:
         if name not in known:
-            raise Denied(400, "INVALID_REQUEST", f"query.{name[:NAME_CHARS_MAX]}: is nothing that this call knows")
+            raise Denied("INVALID_REQUEST", f"query.{name[:NAME_CHARS_MAX]}: is nothing that this call knows")
     if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
-        raise Denied(400, "INVALID_REQUEST", "body: this call takes none; what narrows it stands in the query")
+        raise Denied("INVALID_REQUEST", "body: this call takes none; what narrows it stands in the query")
 
 
 async def _deleted(receipt: Receipt, purge: bool, purging: Purging | None) -> DeletedShown:

@@ -9,50 +9,13 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.asked import may
 from semmem.management.fields import NO_CONTROLS, Body, NewUser, ScopeName, Switch, missing
-from semmem.management.problems import OF_USER, refuses
+from semmem.management.problems import OF_USER
+from semmem.management.routes import refuses, scope_in
 from semmem.memory import Scope
 from semmem.ports.events import Announce, FeedbackGiven, nobody_listens
 from semmem.ports.feedback import FeedbackRecords
 from semmem.ports.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """The ids of the memories that the word is kept for, and of those that the scope does not have."""
-
-    recorded: Sequence[str]
-    unknown: Sequence[str]
-
-
-@dataclass(eq=False)
-class FeedbackDesk:
-    """``refresh``: what was kept is obeyed here at once. ``entries_max``: memories with votes, of all users together.
-
-    Raises StoreError and JournalError. FeedbackGiven is announced.
-    """
-
-    store: Store
-    records: FeedbackRecords
-    refresh: Callable[[], Awaitable[None]]
-    _: KW_ONLY
-    entries_max: int
-    clock: Callable[[], float]
-    announce: Announce = nobody_listens
-
-    async def hear(self, scope: Scope, memory_ids: Sequence[str], *, helpful: bool) -> Heard:
-        """A memory that is named twice has one vote."""
-        asked = list(dict.fromkeys(memory_ids))
-        found = [memory for each in asked if (memory := await self.store.get(scope, each)) is not None]
-        said_at = {memory.id: memory.updated_at for memory in found}
-        if said_at:
-            limit = self.entries_max
-            await self.records.add_votes(scope.user, said_at, helpful=helpful, now=self.clock(), entries_max=limit)
-            await self.refresh()
-            self.announce(FeedbackGiven("helpful" if helpful else "unhelpful", len(said_at)))
-        return Heard(list(said_at), [each for each in asked if each not in said_at])
-
 
 MEMORIES_MAX = 50
 """Memories in one call: as many as a request shows at most."""
@@ -77,6 +40,35 @@ class FeedbackShown(TypedDict):
     unknown: list[str]
 
 
+@dataclass(eq=False)
+class FeedbackDesk:
+    """``refresh``: what was kept is obeyed here at once. ``entries_max``: memories with votes, of all users together.
+
+    Raises StoreError and JournalError. FeedbackGiven is announced.
+    """
+
+    store: Store
+    records: FeedbackRecords
+    refresh: Callable[[], Awaitable[None]]
+    _: KW_ONLY
+    entries_max: int
+    clock: Callable[[], float]
+    announce: Announce = nobody_listens
+
+    async def hear(self, scope: Scope, memory_ids: Sequence[str], *, helpful: bool) -> FeedbackShown:
+        """A memory that is named twice has one vote."""
+        asked = list(dict.fromkeys(memory_ids))
+        found = [memory for each in asked if (memory := await self.store.get(scope, each)) is not None]
+        said_at = {memory.id: memory.updated_at for memory in found}
+        if said_at:
+            limit = self.entries_max
+            await self.records.add_votes(scope.user, said_at, helpful=helpful, now=self.clock(), entries_max=limit)
+            await self.refresh()
+            self.announce(FeedbackGiven("helpful" if helpful else "unhelpful", len(said_at)))
+        unknown = [each for each in asked if each not in said_at]
+        return {"helpful": helpful, "recorded": list(said_at), "unknown": unknown}
+
+
 def feedback_routes(desk: FeedbackDesk) -> APIRouter:
     """What users say of what is remembered."""
     routes = APIRouter()
@@ -84,10 +76,10 @@ def feedback_routes(desk: FeedbackDesk) -> APIRouter:
     @routes.post("/v1/feedback", **refuses(*OF_USER, "INVALID_ID"))
     async def give_feedback(request: Request, said: Feedback) -> FeedbackShown:
         """Whether memories helped. It moves what is shown, within bounds, and deletes nothing."""
-        scope = Scope(may(request, said.user_id, Act.WRITE), project=said.project_id)
+        scope = scope_in(said, request, Act.WRITE)
         heard = await desk.hear(scope, said.memory_ids, helpful=said.helpful)
-        if not heard.recorded:
-            raise missing(heard.unknown[0])
-        return {"helpful": said.helpful, "recorded": list(heard.recorded), "unknown": list(heard.unknown)}
+        if not heard["recorded"]:
+            raise missing(heard["unknown"][0])
+        return heard
 
     return routes

@@ -7,37 +7,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Path, Query
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from semmem.management.access import Denied
+from semmem.management.problems import Denied
 from semmem.memory import OWN_METADATA, PASSAGES, MemoryType
 from semmem.ports.names import bounded, fits, usable
 from semmem.ports.storable import depth_exceeds
 
 USER_CHARS_MAX = 256
+LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
+"""Memories in a page; more are not refused, and not given."""
 TOPIC_CHARS_MAX = 64
 """More than any topic has that extraction keeps."""
 TYPES_MAX = 10
 """Types in one call; there are fewer."""
+Found = TypeVar("Found")
 _USUAL_ID = re.compile(r"[A-Za-z0-9._:@/-]{1,256}")
 
 
-def _new_user(name: str | None) -> str | None:
-    if name and not usable(name):
-        raise ValueError("is too long, or has control characters")
-    return name
+def only(good: Callable[[str], object], reason: str) -> AfterValidator:
+    """What a name must be, where there is one."""
 
+    def check(name: str | None) -> str | None:
+        if name is not None and not good(name):
+            raise ValueError(reason)
+        return name
 
-def _any_user(name: str | None) -> str | None:
-    """As stored by whatever version: what cannot be named cannot be listed, nor erased."""
-    if name and not fits(name):
-        raise ValueError("is too long")
-    return name
+    return AfterValidator(check)
 
 
 def _scope_name(name: str | None) -> str | None:
@@ -45,17 +46,18 @@ def _scope_name(name: str | None) -> str | None:
     return bounded(name) if name else name
 
 
-def _memory_id(name: str) -> str:
-    if not fits(name):
-        raise ValueError("is too long")
-    return name
-
-
 def missing(memory_id: str) -> Denied:
     """Why there is nothing under this id: no such memory, or nothing that could be one."""
     if _USUAL_ID.fullmatch(memory_id):
-        return Denied(404, "NOT_FOUND", "no such memory")
-    return Denied(400, "INVALID_ID", "path.memory_id: is no id that semmem gives")
+        return Denied("NOT_FOUND", "no such memory")
+    return Denied("INVALID_ID", "path.memory_id: is no id that semmem gives")
+
+
+def existing(found: Found | None, otherwise: Denied) -> Found:
+    """What was found. Raises Denied where that is nothing."""
+    if found is None:
+        raise otherwise
+    return found
 
 
 def _kinds(told: Any) -> Any:
@@ -99,14 +101,15 @@ Number = Annotated[float, Strict()]
 """In a body, as the two above."""
 Moment = Annotated[AwareDatetime, BeforeValidator(_text)]
 """In a body; its offset is told."""
+UNUSABLE = "is too long, or has control characters"
 NewUser = Annotated[
     str | None,
     Field(max_length=USER_CHARS_MAX, json_schema_extra={"pattern": NO_CONTROLS}),
-    AfterValidator(_new_user),
+    only(lambda name: not name or usable(name), UNUSABLE),
 ]
 """A user in a body."""
-UserId = Annotated[str | None, Query(max_length=USER_CHARS_MAX), AfterValidator(_any_user)]
-"""A user in a query string."""
+UserId = Annotated[str | None, Query(max_length=USER_CHARS_MAX), only(fits, "is too long")]
+"""A user in a query string, as stored by whatever version: what cannot be named cannot be listed, nor erased."""
 ScopeName = Annotated[str | None, AfterValidator(_scope_name)]
 """A project, agent or session in a body."""
 ProjectId = Annotated[str | None, Query(), AfterValidator(_scope_name)]
@@ -115,22 +118,20 @@ SessionId = Annotated[str | None, Query(), AfterValidator(_scope_name)]
 """A session in a query string."""
 Kind = Annotated[MemoryType, BeforeValidator(_kind), AfterValidator(_memory_kind)]
 """A type of memory in a body."""
+Limit = Annotated[int, Query(ge=1, description=f"more than {LIMIT_MAX} are not refused, and not given")]
+"""Of a page of memories."""
 _Types = Annotated[list[MemoryType], Field(max_length=TYPES_MAX)]
 Types = Annotated[
     _Types | None, BeforeValidator(_kinds), Query(alias="type", description="several also separated by commas")
 ]
 """Types in a query string."""
-MemoryId = Annotated[str, Path(), AfterValidator(_memory_id)]
+MemoryId = Annotated[str, Path(), only(fits, "is too long")]
 
 
 class Body(BaseModel):
     """Of a call: a member that is not known is refused."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class MetadataRefused(Exception):
-    """Metadata that a call would leave is beyond a limit, though what the call brought is not."""
 
 
 @dataclass(frozen=True, slots=True)

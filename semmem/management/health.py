@@ -9,8 +9,9 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from semmem.management.door import CLOSE, App, Receive, Scope, Send, has_body, head_of
+from semmem.management.door import CLOSE, has_body, head_of
 
 Ready = Callable[[], Mapping[str, str | None]]
 """What is wrong with each component that is needed, in words without content; None: nothing."""
@@ -41,7 +42,7 @@ def create_health(ready: Ready, metrics_page: Callable[[], tuple[bytes, str]]) -
 
 
 class _Bodiless:
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

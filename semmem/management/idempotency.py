@@ -13,9 +13,12 @@ import re
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
+from typing import Any
 
-from semmem.management.access import Caller, Denied
-from semmem.management.answers import Heard, Send, counts_of
+from starlette.types import Message, Send
+
+from semmem.management.access import Caller
+from semmem.management.problems import Denied
 from semmem.management.rate_limits import name_of
 from semmem.ports.calls import CallAnswer, CallRecords, KnownCall
 from semmem.ports.errors import JournalError
@@ -32,7 +35,82 @@ READING = frozenset({"/v1/memory/search", "/v1/memory/preview", TOOLS})
 OF_NO_USER = frozenset({"/v1/import", "/v1/memory/reindex"})
 """Calls that name no user, whose answers hold numbers and names of collections alone."""
 
+COUNTS = frozenset(
+    "candidates deleted dropped dry_run purge_seconds purged receipt released restored revoked success superseded"
+    " tokens_saved turns imported updated unchanged erased versions".split()
+)
+"""Members of answers that are numbers, truth values, or objects of such: nothing that anybody said."""
+
 _KEY = re.compile(r"[!-~]{1,255}")
+
+
+class Heard:
+    """A ``send`` that remembers the status and, up to ``bytes_max``, the body. ``held``: nothing goes out until
+    ``release``, but for a body that is longer, or is no JSON: that may be a stream which somebody waits for."""
+
+    def __init__(self, send: Send, *, bytes_max: int, held: bool = False) -> None:
+        self._send = send
+        self._bytes_max = bytes_max
+        self._waiting: list[Message] | None = [] if held else None
+        self._body = bytearray()
+        self._is_json = False
+        self._fits = True
+        self.is_replayed = False
+        self.status = 0
+        self.is_whole = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = int(message["status"])
+            headers = dict(message.get("headers", ()))
+            self._is_json = self._fits = headers.get(b"content-type") == b"application/json"
+            self.is_replayed = b"idempotency-replayed" in headers
+        elif message["type"] == "http.response.body":
+            self._hear(message)
+        if self._waiting is None:
+            await self._send(message)
+            return
+        self._waiting.append(message)
+        if not self._fits:
+            await self.release()
+
+    def _hear(self, message: Message) -> None:
+        if self._fits:
+            self._body += message.get("body", b"")
+        self.is_whole = not message.get("more_body", False)
+        if len(self._body) > self._bytes_max:
+            self._fits = False
+            self._body.clear()
+
+    async def release(self) -> None:
+        """Let go what waits, and what comes. Idempotent."""
+        waiting, self._waiting = self._waiting, None
+        for message in waiting or ():
+            await self._send(message)
+
+    @property
+    def body(self) -> bytes | None:
+        """The JSON that was answered, if it was that, and short enough."""
+        return bytes(self._body) if self._is_json and self._fits and self.is_whole else None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The same as an object; empty for anything else."""
+        try:
+            found = json.loads(self.body or b"")
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def counts_of(told: dict[str, Any]) -> dict[str, Any]:
+    """What of an answer holds nothing that anybody said."""
+    return {name: value for name, value in told.items() if name in COUNTS and _counts(value)}
+
+
+def _counts(value: Any) -> bool:
+    members = value.values() if isinstance(value, dict) else (value,)
+    return all(isinstance(each, int | float) for each in members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +174,7 @@ class Idempotency:
             )
         except JournalError:
             reason = "calls under a key cannot be looked up now; nothing was done, try again later"
-            raise Denied(503, "IDEMPOTENCY_NOT_AVAILABLE", reason) from None
+            raise Denied("IDEMPOTENCY_NOT_AVAILABLE", reason) from None
 
     async def _run(self, key: str, call: Call, run: Run, send: Send) -> None:
         heard = Heard(send, bytes_max=self.rules.answer_bytes_max, held=True)
@@ -130,21 +208,21 @@ def key_of(head: RequestHead) -> str | None:
     if given is None or head.method not in METHODS or path_of(head) in READING:
         return None
     if len(given) != 1 or not _KEY.fullmatch(given[0].strip()):
-        raise Denied(400, "INVALID_IDEMPOTENCY_KEY", "Idempotency-Key: one value of 1 to 255 visible ASCII characters")
+        raise Denied("INVALID_IDEMPOTENCY_KEY", "Idempotency-Key: one value of 1 to 255 visible ASCII characters")
     return given[0].strip()
 
 
 async def _replay(known: KnownCall, request: str, send: Send) -> None:
     if known.request != request:
-        raise Denied(422, "IDEMPOTENCY_KEY_REUSED", "this key was used for another request")
+        raise Denied("IDEMPOTENCY_KEY_REUSED", "this key was used for another request")
     answer = known.answer
     if answer is None:
         reason = "the first call with this key is under way; try again in a few seconds"
-        raise Denied(409, "IDEMPOTENCY_IN_PROGRESS", reason)
+        raise Denied("IDEMPOTENCY_IN_PROGRESS", reason)
     body = answer.body if answer.body is not None else answer.counts.encode()
     if not body:
         reason = f"the call with this key was done, with status {answer.status}; its answer is not kept"
-        raise Denied(409, "IDEMPOTENCY_ANSWER_GONE", reason)
+        raise Denied("IDEMPOTENCY_ANSWER_GONE", reason)
     said = b"true" if answer.body is not None else b"counts"
     headers = [(b"content-type", b"application/json"), (b"idempotency-replayed", said)]
     headers.append((b"content-length", str(len(body)).encode()))

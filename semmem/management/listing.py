@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from semmem.management.problems import Denied
 from semmem.memory import TOPIC, Memory, MemoryStatus
 from semmem.ports.history import Uses
 from semmem.retrieval.context import estimate_tokens
@@ -22,10 +23,6 @@ ROWS_MAX = 2**31 - 1
 
 Place = tuple[float, str]
 """Of a memory among those of its user."""
-
-
-class BadCursor(Exception):
-    """It was not made here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +75,13 @@ class Stats:
 
 
 def cut(memories: Sequence[Memory], wanted: Wanted) -> Page:
-    """One page of memories that are given newest first, as stores list them. Raises BadCursor."""
+    """One page of memories that are given newest first, as stores list them. Raises Denied."""
     found = [memory for memory in memories if wanted.takes(memory)]
     after = None if wanted.cursor is None else _read_cursor(wanted.cursor)
     rest = found[wanted.offset :] if after is None else [memory for memory in found if place_of(memory) > after]
     shown = rest[: wanted.limit]
-    return Page(shown, len(found), cursor_after(shown) if len(rest) > len(shown) else None)
-
-
-def cursor_after(shown: Sequence[Memory]) -> str | None:
-    """Where to go on after these."""
-    if not shown:
-        return None
-    last = shown[-1]
-    return cursor_of(f"{last.created_at!r} {last.id}")
+    following = cursor_of(f"{shown[-1].created_at!r} {shown[-1].id}") if 0 < len(shown) < len(rest) else None
+    return Page(shown, len(found), following)
 
 
 def cursor_of(place: str) -> str:
@@ -100,11 +90,16 @@ def cursor_of(place: str) -> str:
 
 
 def place_told(cursor: str) -> str:
-    """What ``cursor_of`` was given. Raises BadCursor."""
+    """What ``cursor_of`` was given. Raises Denied."""
     try:
         return base64.b64decode(cursor, altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
     except (binascii.Error, ValueError):
-        raise BadCursor from None
+        raise bad_cursor() from None
+
+
+def bad_cursor(of: str = "a list") -> Denied:
+    """It was not made here."""
+    return Denied("INVALID_CURSOR", f"query.cursor: is no next_cursor of {of}")
 
 
 def stats(memories: Sequence[Memory], uses: Mapping[str, Uses]) -> Stats:
@@ -129,8 +124,8 @@ def place_of(memory: Memory) -> Place:
 def _read_cursor(cursor: str) -> Place:
     created_at, found, memory_id = place_told(cursor).partition(" ")
     if not found:
-        raise BadCursor
+        raise bad_cursor()
     try:
         return -float(created_at), memory_id
     except ValueError:
-        raise BadCursor from None
+        raise bad_cursor() from None

@@ -12,9 +12,10 @@ from semmem.lifecycle.holds import Busy, Holds
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.reflected import bases
 from semmem.lifecycle.writes import Writes
-from semmem.management.changing import Changes, callers, changed
-from semmem.management.fields import MetadataLimits, MetadataRefused, metadata_problem
+from semmem.management.fields import MetadataLimits, metadata_problem
 from semmem.management.listing import ROWS_MAX, Page, Stats, Wanted, cut, stats
+from semmem.management.problems import Denied
+from semmem.management.writing import Admitted, ChangedMemory, callers, changed
 from semmem.memory import (
     PASSAGES,
     Controls,
@@ -44,10 +45,6 @@ CREATE_TRIES = 3
 """How often a memory is written anew that an erasure met on its way."""
 
 
-class KeyInUse(Exception):
-    """Another memory of the user has that key."""
-
-
 @dataclass(eq=False)
 class Memories:
     """Operations on one user's memories. Raises StoreError, EmbedderError, JournalError, ErasurePending and Busy.
@@ -74,20 +71,12 @@ class Memories:
     async def page(
         self, scope: Scope, types: Sequence[MemoryType], wanted: Wanted, *, uses: Mapping[str, Uses] | None = None
     ) -> tuple[Page, Stats | None]:
-        """One page, newest first, and figures over everything in the scope. Raises BadCursor.
+        """One page, newest first, and figures over everything in the scope. Raises Denied.
 
         All of it is read, once: stores have no order of their own, and do so for any page. ``uses``: then with figures.
         """
         memories = await self.store.list(scope, types=types, limit=ROWS_MAX, vectors=False)
         return cut(memories, wanted), None if uses is None else stats(memories, uses)
-
-    async def uses(self, scope: Scope) -> Mapping[str, Uses]:
-        """How often each memory of the user's was put into a prompt, by id; those that never were have none."""
-        return await self.records.uses(scope.user)
-
-    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        """None when the scope has none. The doors know this object, and not the store."""
-        return await self.store.get(scope, memory_id)
 
     async def of_turn(self, scope: Scope, turn: str) -> list[Memory]:
         """What this turn said that is remembered, newest first."""
@@ -109,7 +98,7 @@ class Memories:
         within: MetadataLimits | None = None,
     ) -> Memory:
         """Store what the API was told; the same user and key is the same memory in a new version, with the metadata it
-        had where ``merge_metadata`` and nothing else is told. Raises MetadataRefused where both together are not
+        had where ``merge_metadata`` and nothing else is told. Raises Denied where both together are not
         ``within`` limits.
 
         One after another for each user; what an erasure meets on its way is written after it.
@@ -165,26 +154,32 @@ class Memories:
         return next((m for m in memories if m.key == told.key and m.project == told.project), None)
 
     async def update(
-        self, scope: Scope, memory_id: str, changes: Changes, *, within: MetadataLimits | None = None
+        self,
+        scope: Scope,
+        memory_id: str,
+        new: ChangedMemory,
+        told: Admitted | None,
+        *,
+        within: MetadataLimits | None = None,
     ) -> Memory | None:
         """The memory in a new version, or as it was where nothing changes; None when the scope has none. What was said
-        stays as it was said: a passage is none.
+        stays as it was said: a passage is none. ``told``: what the write screen says of a new content.
 
-        One after another with whatever else changes this user's memories. Raises KeyInUse, and MetadataRefused where
-        what is there and what is new are not ``within`` limits.
+        One after another with whatever else changes this user's memories. Raises Denied where the key is another's, and
+        where what is there and what is new are not ``within`` limits.
         """
-        vector = None if changes.content is None else await self.embedder.embed(unquoted(changes.content))
+        vector = None if told is None else await self.embedder.embed(unquoted(told.content))
         for _ in range(CREATE_TRIES):
             async with self.holds.held(scope.user, wait_s=self.create_wait_s) as hold_id:
                 old = await self.store.get(scope, memory_id)
                 if old is None or old.type in PASSAGES:
                     return None
-                if changes.key not in (None, old.key) and await self._with_key(replace(old, key=changes.key)):
-                    raise KeyInUse
-                new = changed(old, changes, vector, now=self.after(scope.user, self.clock()))
-                _check(new.metadata, None if changes.metadata is None else within)
-                if new is old or await Writes(self.store, self.records, hold_id).replace(old, new):
-                    return new
+                if new.key not in (None, old.key) and await self._with_key(replace(old, key=new.key)):
+                    raise Denied("KEY_IN_USE", "another memory of this user has that key")
+                memory = changed(old, new, told, vector, now=self.after(scope.user, self.clock()))
+                _check(memory.metadata, None if new.metadata is None else within)
+                if memory is old or await Writes(self.store, self.records, hold_id).replace(old, memory):
+                    return memory
         raise Busy
 
     async def forget(self, scope: Scope, memory_id: str) -> Receipt | None:
@@ -253,11 +248,7 @@ class Memories:
             return NOTHING
         return await self.showing.before(asked, session_without_start(session))
 
-    async def end_session(self, user: str, session: str) -> int:
-        """Learn from a session's waiting turns now; how many wait."""
-        return await self.records.end_session(user, session, now=self.clock())
-
 
 def _check(metadata: Mapping[str, Any], within: MetadataLimits | None) -> None:
     if within is not None and (problem := metadata_problem(callers(metadata), within)):
-        raise MetadataRefused(problem)
+        raise Denied("INVALID_REQUEST", f"body.metadata: with what is there already it {problem}")

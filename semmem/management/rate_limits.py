@@ -16,8 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from semmem.management.access import Caller, Denied
-from semmem.management.problems import RETRY_AFTER
+from cachetools import LRUCache
+
+from semmem.management.access import Caller
+from semmem.management.problems import RETRY_AFTER, Denied
 from semmem.ports.events import Announce, ApiLimited, nobody_listens
 from semmem.request.head import RequestHead
 
@@ -82,8 +84,7 @@ class RateLimits:
         self._calls = Buckets(rules.calls_per_s, rules.burst, rules.callers_max, clock)
         per_minute = rules.failures_per_minute
         self._failures = Buckets(per_minute / 60.0, per_minute, rules.callers_max, clock)
-        self._good: OrderedDict[bytes, None] = OrderedDict()
-        self._good_max = rules.callers_max
+        self._good: LRUCache[bytes, bool] = LRUCache(rules.callers_max)
         self._announce = announce
 
     def before(self, address: str, head: RequestHead) -> None:
@@ -99,10 +100,7 @@ class RateLimits:
     def known(self, caller: Caller, head: RequestHead) -> None:
         """Somebody calls whose credential is good. Raises Denied."""
         if (credential := _credential(head)) is not None:
-            self._good[credential] = None
-            self._good.move_to_end(credential)
-            if len(self._good) > self._good_max:
-                self._good.popitem(last=False)
+            self._good[credential] = True
         if wait_s := self._calls.take(name_of(caller)):
             self._refuse("caller", wait_s)
 
@@ -114,7 +112,7 @@ class RateLimits:
     def _refuse(self, who: str, wait_s: float) -> None:
         self._announce(ApiLimited(who))
         after = {RETRY_AFTER: str(max(1, math.ceil(wait_s)))}
-        raise Denied(429, "RATE_LIMITED", "too many calls; try again when Retry-After says", after)
+        raise Denied("RATE_LIMITED", "too many calls; try again when Retry-After says", after)
 
 
 def name_of(caller: Caller) -> str:

@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.management.access import Act
-from semmem.management.asked import may
 from semmem.management.fields import (
     TYPES_MAX,
     Body,
@@ -25,8 +24,9 @@ from semmem.management.fields import (
     UserId,
 )
 from semmem.management.memories import Memories
-from semmem.management.problems import OF_ERASURE, OF_USER, refuses
-from semmem.management.shown import MemoryShown, shown
+from semmem.management.problems import OF_ERASURE, OF_USER
+from semmem.management.routes import refuses, scope_in
+from semmem.management.shown import MemoryShown, as_shown, shown
 from semmem.management.states_api import States
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
 from semmem.retrieval.context import line_tokens
@@ -211,24 +211,18 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
     async def search_memories(request: Request, search: SearchQuery) -> Found:
         """The memories that answer a query."""
         found = await memories.search(
-            Scope(may(request, search.user_id, Act.READ), project=search.project_id, session=search.session_id),
+            scope_in(search, request, Act.READ),
             search.query,
             _controls(search.types, search.limit, search.threshold),
             strategy=search.strategy,
         )
         kept = [scored(one) for one in found.ranked if one.kept or one.reason == "budget"]
-        return {
-            "memories": kept,
-            "total": len(kept),
-            "limit": search.limit,
-            "strategy": found.strategy,
-            "path": found.path,
-        }
+        return as_shown(Found, found, memories=kept, total=len(kept), limit=search.limit)
 
     @api.post("/v1/memory/forget", **refuses(*OF_ERASURE))
     async def forget_found(request: Request, which: ForgetFound) -> ForgottenFound:
         """Forget what is found. A dry run, unless asked otherwise, says what that would be."""
-        scope = Scope(may(request, which.user_id, Act.WRITE), project=which.project_id)
+        scope = scope_in(which, request, Act.WRITE)
         found = await memories.matching(
             scope, query=which.query, text=which.text, similarity_min=which.similarity_min, limit=which.limit
         )
@@ -245,24 +239,20 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
     @api.post("/v1/memory/preview", **refuses(*OF_USER))
     async def preview_memories(request: Request, asked: PreviewQuery) -> Previewed:
         """What a request with this question or conversation would be given: every candidate, and why."""
-        scope = Scope(may(request, asked.user_id, Act.READ), project=asked.project_id, session=asked.session_id)
+        scope = scope_in(asked, request, Act.READ)
         found = await memories.preview(
             scope, asked.conversation(), strategy=asked.strategy, tokens_max=asked.tokens_max
         )
-        return {
-            "query": found.query,
-            "gate": found.reason,
-            "request": _decided(found.request),
-            "strategy": found.strategy,
-            "path": found.path,
-            "unembedded": found.unembedded,
-            "memories": [_candidate(one, found.before) for one in found.ranked],
-            "block": found.text,
-            "tokens": found.tokens,
-            "shown_before": [block.text for block in found.before.blocks],
-            "compacted": found.compacted,
-            "session_state": await _state(states, scope),
-        }
+        return as_shown(
+            Previewed,
+            found,
+            gate=found.reason,
+            request=_decided(found.request),
+            memories=[_candidate(one, found.before) for one in found.ranked],
+            block=found.text,
+            shown_before=[block.text for block in found.before.blocks],
+            session_state=await _state(states, scope),
+        )
 
 
 async def _state(states: States | None, scope: Scope) -> str | None:

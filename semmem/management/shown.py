@@ -3,11 +3,17 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of shapes.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NotRequired
+from functools import cache, partial
+from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast, get_args, get_origin
 
 from pydantic import WithJsonSchema
-from typing_extensions import TypedDict  # pydantic does not read typing's before Python 3.12
+from typing_extensions import (  # pydantic does not read typing's before Python 3.12
+    TypedDict,
+    get_type_hints,
+    is_typeddict,
+)
 
 from semmem.lifecycle.erasure import Receipt
 from semmem.memory import Memory, MemoryStatus, MemoryType
@@ -63,38 +69,53 @@ class DeletedShown(TypedDict):
     purge_seconds: NotRequired[float]
 
 
+Shape = TypeVar("Shape")
+
+
+def as_shown(shape: type[Shape], of: object, **more: object) -> Shape:
+    """What a shape needs, each member from ``more``, or else from the attribute of this name. Seconds become times, and
+    what a member's own shape is for is shown by it."""
+    told = {}
+    for name, show in _members(cast(Any, shape)):
+        told[name] = show(more[name] if name in more else getattr(of, name))
+    return cast(Shape, told)
+
+
+Show = Callable[[Any], Any]
+
+
+@cache
+def _members(shape: Any) -> tuple[tuple[str, Show], ...]:
+    """The required ones of a shape, and how each is shown."""
+    hints = get_type_hints(shape, include_extras=True)
+    return tuple((name, _how(hint)) for name, hint in hints.items() if name in shape.__required_keys__)
+
+
+def _how(hint: Any) -> Show:
+    if hint in (Time, Time | None):
+        return lambda value: at(value) if isinstance(value, float | int) else value
+    if is_typeddict(hint):
+        show: Show = shown if hint is MemoryShown else partial(as_shown, hint)
+        return lambda value: value if isinstance(value, dict) else show(value)
+    if get_origin(hint) is list:
+        each = _how(get_args(hint)[0])
+        return lambda value: [each(one) for one in value]
+    return lambda value: value
+
+
 def shown(memory: Memory) -> MemoryShown:
-    """A memory as JSON; times are RFC 3339, UTC."""
-    return {
-        "id": memory.id,
-        "version": memory.version,
-        "type": memory.type,
-        "content": memory.content,
-        "user_id": memory.user,
-        "project_id": memory.project,
-        "agent_id": memory.agent,
-        "session_id": memory.session,
-        "source": {
-            "role": memory.source.role,
-            "session": memory.source.session,
-            "turn": memory.source.turn,
-            "request_id": memory.source.request_id,
-            "time": time_shown(memory.source.time or None),
-        },
-        "key": memory.key,
-        "metadata": shallow(memory.metadata),
-        "importance": memory.importance,
-        "status": memory.status,
-        "created_at": at(memory.created_at),
-        "updated_at": at(memory.updated_at),
-        "occurred_at": time_shown(memory.occurred_at),
-        "expires_at": time_shown(memory.expires_at),
-    }
-
-
-def time_shown(seconds: float | None) -> str | None:
-    """RFC 3339, UTC, to the millisecond; None for none."""
-    return None if seconds is None else at(seconds)
+    """A memory as JSON."""
+    source = memory.source
+    return as_shown(
+        MemoryShown,
+        memory,
+        user_id=memory.user,
+        project_id=memory.project,
+        agent_id=memory.agent,
+        session_id=memory.session,
+        source=as_shown(SourceShown, source, time=source.time or None),
+        metadata=shallow(memory.metadata),
+    )
 
 
 def at(seconds: float) -> str:

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Request
 from typing_extensions import TypedDict
 
 from semmem.compression.rendering import rendered
-from semmem.management.access import Act, Denied
-from semmem.management.asked import may
+from semmem.management.access import Act
 from semmem.management.fields import UserId
-from semmem.management.problems import OF_USER, refuses
-from semmem.management.shown import Time, time_shown
+from semmem.management.problems import OF_USER, Denied
+from semmem.management.routes import may, refuses
+from semmem.management.shown import Time, as_shown
 from semmem.ports.names import bounded
 from semmem.ports.session_states import SessionState, SessionStates
 from semmem.retrieval.context import estimate_tokens
@@ -63,25 +63,9 @@ def state_routes(states: States) -> APIRouter:
         """The newest state of a session; none where it is short, or none was made yet."""
         found = await states.newest(may(request, user_id, Act.READ), session_id)
         if found is None:
-            raise Denied(404, "NOT_FOUND", "no state of such a session")
-        return _shown(found, estimate_tokens(states.block(found)))
+            raise Denied("NOT_FOUND", "no state of such a session")
+        said = {name: getattr(found.state, name) for name in ("topic", "decisions", "facts", "answers", "open")}
+        tokens = estimate_tokens(states.block(found))
+        return as_shown(StateShown, found, session_id=found.session, tokens=tokens, **said)
 
     return routes
-
-
-def _shown(found: SessionState, tokens: int) -> StateShown:
-    said = found.state
-    return {
-        "session_id": found.session,
-        "topic": said.topic,
-        "decisions": list(said.decisions),
-        "facts": list(said.facts),
-        "answers": list(said.answers),
-        "open": list(said.open),
-        "replaced": found.replaced,
-        "turns": found.turns,
-        "tokens": tokens,
-        "made_by": "model" if found.made_by == "model" else "rules",
-        "made_at": time_shown(found.made_at),
-        "expires_at": time_shown(found.expires_at),
-    }

@@ -6,17 +6,16 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Request
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from semmem.management.access import Act, Denied
-from semmem.management.door import CALLER
-from semmem.management.fields import USER_CHARS_MAX, Body
-from semmem.management.guards import TOUCHED
-from semmem.management.problems import OF_ROLE, refuses
-from semmem.management.shown import Time, at
+from semmem.management.access import TOUCHED, Act
+from semmem.management.fields import UNUSABLE, USER_CHARS_MAX, Body, only
+from semmem.management.problems import Denied
+from semmem.management.routes import needs
+from semmem.management.shown import Time, as_shown
 from semmem.ports.names import usable
-from semmem.ports.switches import Switch, SwitchRecords, SwitchRow
+from semmem.ports.switches import Switch, SwitchRecords
 from semmem.request.switches import Switches, group_key, user_key
 
 Word = Literal["on", "off"]
@@ -39,33 +38,12 @@ class SwitchDesk:
     entries_max: int
     clock: Callable[[], float]
 
-    async def of_user(self, user: str) -> Switch:
-        """As the journal has it now."""
-        await self.refresh()
-        return self.known.of_user(user)
-
-    async def of_group(self, group: str) -> Switch:
-        """As the journal has it now."""
-        await self.refresh()
-        return self.known.of_group(group)
-
-    async def all_groups(self) -> list[SwitchRow]:
-        """As the journal has them now, by name."""
-        await self.refresh()
-        return self.known.groups()
-
-    async def set_user(self, user: str, switch: Switch) -> None:
-        """Obeyed here from now on, elsewhere soon. Raises Denied where there are too many."""
-        await self._set(user_key(user), "", switch)
-
-    async def set_group(self, group: str, switch: Switch) -> None:
-        """As ``set_user``."""
-        await self._set(group_key(group), group, switch)
-
-    async def _set(self, key: str, group: str, switch: Switch) -> None:
+    async def set(self, key: str, group: str, switch: Switch) -> None:
+        """``group``: its name, empty for a user. Obeyed here from now on, elsewhere soon. Raises Denied where there are
+        too many."""
         limit = self.entries_max
         if not await self.records.set_switch(key, group, switch, now=self.clock(), entries_max=limit):
-            raise Denied(409, "TOO_MANY_SWITCHES", f"there are {limit} switches (memory.switches.entries_max)")
+            raise Denied("TOO_MANY_SWITCHES", f"there are {limit} switches (memory.switches.entries_max)")
         await self.refresh()
 
 
@@ -81,13 +59,7 @@ def words(switch: Switch) -> SwitchesShown:
     return {"reading": WORDS[switch.reading], "storing": WORDS[switch.storing]}
 
 
-def _usable(name: str) -> str:
-    if not usable(name):
-        raise ValueError("is too long, or has control characters")
-    return name
-
-
-Name = Annotated[str, Path(max_length=USER_CHARS_MAX), AfterValidator(_usable)]
+Name = Annotated[str, Path(max_length=USER_CHARS_MAX), only(usable, UNUSABLE)]
 
 
 class NewSwitches(Body):
@@ -129,42 +101,48 @@ def switch_routes(desk: SwitchDesk) -> APIRouter:
     """Everything about memory switches. For an administrator."""
     routes = APIRouter()
 
-    @routes.get("/v1/users/{user_id:path}/memory-switches", **refuses(*OF_ROLE, "NOT_FOUND"))
+    @routes.get(
+        "/v1/users/{user_id:path}/memory-switches", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND")
+    )
     async def get_user_switches(request: Request, user_id: Name) -> UserSwitches:
         """What is said of a user."""
-        request.scope[CALLER].must(Act.ADMINISTER)
         request.scope[TOUCHED].add(user_id)
-        return {"user_id": user_id, **words(await desk.of_user(user_id))}
+        await desk.refresh()  # as the journal has it now
+        return {"user_id": user_id, **words(desk.known.of_user(user_id))}
 
-    @routes.put("/v1/users/{user_id:path}/memory-switches", **refuses(*OF_ROLE, "NOT_FOUND", "TOO_MANY_SWITCHES"))
+    @routes.put(
+        "/v1/users/{user_id:path}/memory-switches",
+        **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND", "TOO_MANY_SWITCHES"),
+    )
     async def set_user_switches(request: Request, user_id: Name, new: NewSwitches) -> UserSwitches:
         """Beats what is said of the user's groups. Other replicas obey within seconds."""
-        request.scope[CALLER].must(Act.ADMINISTER)
         request.scope[TOUCHED].add(user_id)
-        await desk.set_user(user_id, new.switch())
+        await desk.set(user_key(user_id), "", new.switch())
         return {"user_id": user_id, **words(new.switch())}
 
-    @routes.get("/v1/groups/{group_id:path}/memory-switches", **refuses(*OF_ROLE, "NOT_FOUND"))
-    async def get_group_switches(request: Request, group_id: Name) -> GroupSwitches:
+    @routes.get(
+        "/v1/groups/{group_id:path}/memory-switches", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND")
+    )
+    async def get_group_switches(group_id: Name) -> GroupSwitches:
         """What is said of a group."""
-        request.scope[CALLER].must(Act.ADMINISTER)
-        return {"group_id": group_id, **words(await desk.of_group(group_id))}
+        await desk.refresh()
+        return {"group_id": group_id, **words(desk.known.of_group(group_id))}
 
-    @routes.put("/v1/groups/{group_id:path}/memory-switches", **refuses(*OF_ROLE, "NOT_FOUND", "TOO_MANY_SWITCHES"))
-    async def set_group_switches(request: Request, group_id: Name, new: NewSwitches) -> GroupSwitches:
+    @routes.put(
+        "/v1/groups/{group_id:path}/memory-switches",
+        **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND", "TOO_MANY_SWITCHES"),
+    )
+    async def set_group_switches(group_id: Name, new: NewSwitches) -> GroupSwitches:
         """Of several groups of a user's one that says off wins. Other replicas obey within seconds."""
-        request.scope[CALLER].must(Act.ADMINISTER)
-        await desk.set_group(group_id, new.switch())
+        await desk.set(group_key(group_id), group_id, new.switch())
         return {"group_id": group_id, **words(new.switch())}
 
-    @routes.get("/v1/memory-switches", **refuses(*OF_ROLE))
-    async def list_switches(request: Request) -> SwitchesListed:
+    @routes.get("/v1/memory-switches", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE"))
+    async def list_switches() -> SwitchesListed:
         """Every group that has some, by name. Of users only how many have: their names are not kept here."""
-        request.scope[CALLER].must(Act.ADMINISTER)
-        rows = await desk.all_groups()
-        shown: list[ListedGroup] = [
-            {"group_id": row.group, **words(row.switch), "changed_at": at(row.changed_at)} for row in rows
-        ]
-        return {"groups": shown, "users": desk.known.number_set - len(rows)}
+        await desk.refresh()
+        rows = desk.known.groups()
+        groups = [as_shown(ListedGroup, row, group_id=row.group, **words(row.switch)) for row in rows]
+        return {"groups": groups, "users": desk.known.number_set - len(rows)}
 
     return routes

@@ -9,7 +9,8 @@ import base64
 import binascii
 import hmac
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from hashlib import sha256
 from typing import Literal
 
@@ -17,11 +18,11 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from semmem.management.access import TOKEN_PREFIX, Act, Caller, CallerRole, Denied, KnownTokens
-from semmem.management.door import CALLER
+from semmem.management.access import CALLER, TOKEN_PREFIX, Act, Caller, CallerRole, KnownTokens
 from semmem.management.fields import Body, Moment, NewUser, UserId
-from semmem.management.problems import OF_ROLE, refuses
-from semmem.management.shown import Time, at, time_shown
+from semmem.management.problems import Denied
+from semmem.management.routes import needs, refuses
+from semmem.management.shown import Time, as_shown
 from semmem.management.switch_api import SwitchesShown, words
 from semmem.ports.tokens import TokenRecords, TokenRow
 from semmem.request.switches import Switches
@@ -31,12 +32,13 @@ ID_BYTES, SECRET_BYTES = 6, 32
 TOKEN_CHARS_MAX = 2048
 
 
+@dataclass(eq=False)
 class Tokens(KnownTokens):
     """Raises JournalError."""
 
-    def __init__(self, records: TokenRecords, *, clock: Callable[[], float]) -> None:
-        self._records = records
-        self._clock = clock
+    records: TokenRecords
+    _: KW_ONLY
+    clock: Callable[[], float]
 
     async def make(
         self, role: CallerRole, *, label: str, user: str | None, expires_at: float | None = None
@@ -52,10 +54,10 @@ class Tokens(KnownTokens):
             label=label,
             user_digest=_user_digest(user),
             token_hash=_hash(token),
-            created_at=self._clock(),
+            created_at=self.clock(),
             expires_at=expires_at,
         )
-        await self._records.add_token(row)
+        await self.records.add_token(row)
         return token, row
 
     async def caller(self, token: str) -> tuple[TokenRow, str | None] | None:
@@ -63,22 +65,16 @@ class Tokens(KnownTokens):
         if len(token) > TOKEN_CHARS_MAX:
             return None
         body, _, user = token.removeprefix(TOKEN_PREFIX).partition(".")
-        row = await self._records.token(body.partition("_")[0])
-        if row is None or not hmac.compare_digest(row.token_hash, _hash(token)) or not row.is_good_at(self._clock()):
+        row = await self.records.token(body.partition("_")[0])
+        if row is None or not hmac.compare_digest(row.token_hash, _hash(token)) or not row.is_good_at(self.clock()):
             return None
         bound_to = _user_of(user)
         return (row, bound_to) if _user_digest(bound_to) == row.user_digest else None
 
-    async def all(self) -> Sequence[TokenRow]:
-        return await self._records.tokens()
-
-    async def revoke(self, token_id: str) -> int:
-        """Revoke one; 0 when there is none, or it was revoked already."""
-        return await self._records.revoke_tokens(now=self._clock(), token_id=token_id)
-
-    async def revoke_of(self, user: str) -> int:
-        """Revoke all of a user's; how many were not revoked until now."""
-        return await self._records.revoke_tokens(now=self._clock(), user_digest=_user_digest(user))
+    async def revoke(self, *, token_id: str | None = None, user: str | None = None) -> int:
+        """Revoke one, or all of a user's; how many were not revoked until now."""
+        user_digest = None if user is None else _user_digest(user)
+        return await self.records.revoke_tokens(now=self.clock(), token_id=token_id, user_digest=user_digest)
 
 
 def _hash(token: str) -> str:
@@ -170,53 +166,40 @@ def token_routes(tokens: Tokens, clock: Callable[[], float], *, switches: Switch
             "memory_switches": words(known.of_user(caller.user)) if caller.user else None,
         }
 
-    @routes.post("/v1/tokens", status_code=201, **refuses(*OF_ROLE))
-    async def make_token(request: Request, new: NewToken) -> TokenMade:
+    @routes.post("/v1/tokens", status_code=201, **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE"))
+    async def make_token(new: NewToken) -> TokenMade:
         """The answer is the only place where the token is ever shown."""
-        request.scope[CALLER].must(Act.ADMINISTER)
         role, user = CallerRole(new.role), new.user_id or None
         if role is not CallerRole.READER and (user is None) is (role is CallerRole.USER):
             reason = "a token of the role user has one, one of a reader may have one, others have none"
-            raise Denied(400, "INVALID_REQUEST", f"body.user_id: {reason}")
+            raise Denied("INVALID_REQUEST", f"body.user_id: {reason}")
         expires_at = new.expires_at.timestamp() if new.expires_at else None
         if expires_at is not None and expires_at <= clock():
-            raise Denied(400, "INVALID_REQUEST", "body.expires_at: is in the past")
+            raise Denied("INVALID_REQUEST", "body.expires_at: is in the past")
         token, row = await tokens.make(role, label=new.label, user=user, expires_at=expires_at)
         return {**_shown(row, clock()), "token": token}
 
-    @routes.get("/v1/tokens", **refuses(*OF_ROLE))
-    async def list_tokens(request: Request) -> TokensShown:
+    @routes.get("/v1/tokens", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE"))
+    async def list_tokens() -> TokensShown:
         """All of them, revoked ones too."""
-        request.scope[CALLER].must(Act.ADMINISTER)
-        return {"tokens": [_shown(row, clock()) for row in await tokens.all()]}
+        return {"tokens": [_shown(row, clock()) for row in await tokens.records.tokens()]}
 
-    @routes.delete("/v1/tokens/{token_id}", **refuses(*OF_ROLE, "NOT_FOUND"))
-    async def revoke_token(request: Request, token_id: str) -> Revoked:
+    @routes.delete("/v1/tokens/{token_id}", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND"))
+    async def revoke_token(token_id: str) -> Revoked:
         """One; it opens nothing from now on."""
-        request.scope[CALLER].must(Act.ADMINISTER)
-        if not (revoked := await tokens.revoke(token_id)):
-            raise Denied(404, "NOT_FOUND", "no such token, or it is revoked already")
+        if not (revoked := await tokens.revoke(token_id=token_id)):
+            raise Denied("NOT_FOUND", "no such token, or it is revoked already")
         return {"success": True, "revoked": revoked}
 
-    @routes.delete("/v1/tokens", **refuses(*OF_ROLE, "MISSING_USER_ID"))
-    async def revoke_tokens(request: Request, user_id: UserId = None) -> Revoked:
+    @routes.delete("/v1/tokens", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "MISSING_USER_ID"))
+    async def revoke_tokens(user_id: UserId = None) -> Revoked:
         """All of a user's."""
-        request.scope[CALLER].must(Act.ADMINISTER)
         if not user_id:
-            raise Denied(401, "MISSING_USER_ID", "name the user whose tokens shall be revoked")
-        return {"success": True, "revoked": await tokens.revoke_of(user_id)}
+            raise Denied("MISSING_USER_ID", "name the user whose tokens shall be revoked")
+        return {"success": True, "revoked": await tokens.revoke(user=user_id)}
 
     return routes
 
 
 def _shown(row: TokenRow, now: float) -> TokenShown:
-    return {
-        "id": row.id,
-        "role": row.role,
-        "label": row.label,
-        "bound_to_user": bool(row.user_digest),
-        "created_at": at(row.created_at),
-        "expires_at": time_shown(row.expires_at),
-        "revoked_at": time_shown(row.revoked_at),
-        "good": row.is_good_at(now),
-    }
+    return as_shown(TokenShown, row, bound_to_user=bool(row.user_digest), good=row.is_good_at(now))

@@ -11,11 +11,9 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BeforeValidator
 from typing_extensions import TypedDict
 
-from semmem.management.access import Act, Denied
-from semmem.management.asked import may
-from semmem.management.door import CALLER
 from semmem.management.fields import UserId
-from semmem.management.problems import OF_USER, refuses
+from semmem.management.problems import OF_USER, Denied
+from semmem.management.routes import one_or_everybody, refuses
 from semmem.usage.report import Days, UsageReport
 
 DaysShown = TypedDict("DaysShown", {"from": str, "to": str})
@@ -159,16 +157,13 @@ def usage_routes(usage: Usage) -> APIRouter:
 
     async def asked(request: Request, user_id: str | None, first: date | None, last: date | None) -> Days:
         """Raises Denied."""
-        caller = request.scope[CALLER]
-        if caller.by_header:
-            user_id = None
-        everybody = caller.user is None and user_id is None and Act.OPERATE in caller.role.acts
-        user = None if everybody else await usage.name(may(request, user_id, Act.READ))
+        whose = one_or_everybody(request, user_id)
+        user = None if whose is None else await usage.name(whose)
         today = datetime.fromtimestamp(usage.clock(), UTC).date()
         last = last or today
         first = first or max(FIRST_DAY, last - timedelta(days=DAYS_SHOWN - 1))
         if first > last:
-            raise Denied(400, "INVALID_REQUEST", "query.from: is later than to")
+            raise Denied("INVALID_REQUEST", "query.from: is later than to")
         await usage.settle()
         return Days(first, last, user)
 

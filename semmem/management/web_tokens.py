@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from semmem.imports import as_if_absent
 from semmem.ports.names import usable
@@ -41,14 +41,6 @@ class NotValid(Exception):
 
 class KeysUnavailable(Exception):
     """The keys cannot be had now. The message names where they should be."""
-
-
-class WebTokens(Protocol):
-    """Who says whose a token is."""
-
-    async def user_of(self, token: str) -> str:
-        """Raises NotValid and KeysUnavailable."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +85,7 @@ class VerifiedWebTokens:
         self._line = asyncio.Lock()
 
     async def user_of(self, token: str) -> str:
+        """Whose a token is. Raises NotValid and KeysUnavailable."""
         import jwt  # and with it a library of cryptography, which most processes never need
 
         try:

@@ -1,16 +1,16 @@
-"""Routes for whoever operates semmem: batches and how they ended, and who shares the journal. No content, no users."""
+"""Routes for whoever watches semmem at work: batches of turns, and who shares the journal. They show
+outcome words and figures, no content and no user."""
 
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.door import CALLER
-from semmem.management.problems import OF_ROLE, refuses
-from semmem.management.shown import Time, time_shown
-from semmem.ports.work import EndedBatch, LiveBatch, Replica, WorkRecords
+from semmem.management.routes import needs
+from semmem.management.shown import Time, as_shown
+from semmem.ports.work import EndedBatch, WorkRecords
 
 BATCHES_DEFAULT, BATCHES_MAX = 20, 100
 WORDS_S = 3600.0
@@ -79,61 +79,30 @@ class ReplicasShown(TypedDict):
 def work_routes(records: WorkRecords, clock: Callable[[], float]) -> APIRouter:
     routes = APIRouter()
 
-    @routes.get("/v1/batches", **refuses(*OF_ROLE))
+    @routes.get("/v1/batches", **needs(Act.OPERATE, "MEMORY_NOT_AVAILABLE"))
     async def get_batches(
-        request: Request,
         limit: Annotated[int, Query(ge=1, description=f"more than {BATCHES_MAX} are not given")] = BATCHES_DEFAULT,
     ) -> BatchesShown:
         """What waits to be learnt from, what is being learnt from, and how the last of it ended."""
-        request.scope[CALLER].must(Act.OPERATE)
         now = clock()
         work = await records.work(ended_after=now - WORDS_S, limit=min(limit, BATCHES_MAX))
         lag_s = 0.0 if work.oldest_at is None else max(0.0, now - work.oldest_at)
         return {
-            "waiting": {"turns": work.waiting, "oldest_at": time_shown(work.oldest_at), "lag_s": round(lag_s, 1)},
-            "live": [_live(batch) for batch in work.live],
+            "waiting": as_shown(WaitingShown, work, turns=work.waiting, lag_s=round(lag_s, 1)),
+            "live": [as_shown(LiveShown, each, state="resting" if each.rests else "working") for each in work.live],
             "live_total": work.live_number,
-            "ended": [_ended(batch) for batch in work.ended],
+            "ended": [as_shown(EndedShown, each, lag_s=_lag_s(each)) for each in work.ended],
             "words": dict(work.words),
             "words_s": WORDS_S,
         }
 
-    @routes.get("/v1/replicas", **refuses(*OF_ROLE))
-    async def get_replicas(request: Request) -> ReplicasShown:
+    @routes.get("/v1/replicas", **needs(Act.OPERATE, "MEMORY_NOT_AVAILABLE"))
+    async def get_replicas() -> ReplicasShown:
         """Who shares the journal and showed life lately."""
-        request.scope[CALLER].must(Act.OPERATE)
-        return {"replicas": [_replica(replica) for replica in await records.replicas()]}
+        return {"replicas": [as_shown(ReplicaShown, each, this=each.is_own) for each in await records.replicas()]}
 
     return routes
 
 
-def _live(batch: LiveBatch) -> LiveShown:
-    return {
-        "id": batch.id,
-        "trigger": batch.trigger,
-        "attempt": batch.attempt,
-        "state": "resting" if batch.rests else "working",
-        "until": time_shown(batch.until),
-    }
-
-
-def _ended(batch: EndedBatch) -> EndedShown:
-    lag_s = None if batch.said_at is None else round(max(0.0, batch.ended_at - batch.said_at), 1)
-    return {
-        "id": batch.id,
-        "trigger": batch.trigger,
-        "attempt": batch.attempt,
-        "word": batch.word,
-        "ended_at": time_shown(batch.ended_at),
-        "turns": batch.turns,
-        "lag_s": lag_s,
-    }
-
-
-def _replica(replica: Replica) -> ReplicaShown:
-    return {
-        "id": replica.id,
-        "since": time_shown(replica.since),
-        "seen_at": time_shown(replica.seen_at),
-        "this": replica.is_own,
-    }
+def _lag_s(batch: EndedBatch) -> float | None:
+    return None if batch.said_at is None else round(max(0.0, batch.ended_at - batch.said_at), 1)

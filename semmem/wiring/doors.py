@@ -17,12 +17,11 @@ from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, KnownTokens
 from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
 from semmem.management.curation import Curation
-from semmem.management.door import DoorRules
-from semmem.management.guards import Guards
+from semmem.management.door import DoorRules, Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at
-from semmem.management.write_screen import WriteScreen
+from semmem.management.writing import WriteScreen
 from semmem.ports.events import Announce
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.fence import Fence

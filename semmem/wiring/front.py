@@ -6,12 +6,13 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import ExternalProcessor
 from semmem.envoy.tls import TlsFiles, server_credentials
-from semmem.management.door import App, Receive, Scope, Send
 from semmem.management.server import HttpListener
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.telemetry.log_lines import tell_from
@@ -24,7 +25,7 @@ LISTENER_END_S = 5.0
 class CurrentApi:
     """An ASGI application. A call is answered to its end by the one that it began with."""
 
-    def __init__(self, application: App) -> None:
+    def __init__(self, application: ASGIApp) -> None:
         self.application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from semmem.config import Problem, Settings, changed_keys, digest, restart_reasons
-from semmem.management.reload_api import Reload, ReloadState
+from semmem.management.engine_api import Reload, ReloadState
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, ConfigReloaded
 from semmem.retrieval.decide.trained import UnusableWeights

@@ -22,18 +22,15 @@ from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.api import create_api
-from semmem.management.audit_api import audit_routes
-from semmem.management.backup_api import backup_routes
+from semmem.management.audit import audit_routes
 from semmem.management.conversations_api import conversation_routes
-from semmem.management.curation_api import curation_routes
-from semmem.management.engine_api import engine_routes
-from semmem.management.everybodys_api import everybodys_routes
+from semmem.management.curation import curation_routes
+from semmem.management.door import Guards
+from semmem.management.engine_api import engine_routes, reindex_routes, reload_routes
+from semmem.management.everybodys_api import backup_routes, everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.fields import MetadataLimits
-from semmem.management.guards import Guards
 from semmem.management.memories import Memories
-from semmem.management.reindex_api import reindex_routes
-from semmem.management.reload_api import reload_routes
 from semmem.management.states_api import States, state_routes
 from semmem.management.studio_site import STUDIO_PATH, create_site, to_studio
 from semmem.management.switch_api import SwitchDesk, switch_routes

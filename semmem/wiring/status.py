@@ -10,8 +10,7 @@ from semmem import __version__
 from semmem.backup.everybody import Everybody
 from semmem.config import effective
 from semmem.config.settings import Settings
-from semmem.management.engine_api import Engine, EngineStatus
-from semmem.management.reload_api import ReloadState
+from semmem.management.engine_api import Engine, EngineStatus, ReloadState
 from semmem.ports.reindexing import ReindexState
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.kept import Preloaded

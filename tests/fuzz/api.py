@@ -24,8 +24,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.backup import lines
-from semmem.management.listing import BadCursor, Wanted, cut
-from semmem.management.mcp_doors import mount
+from semmem.management.listing import Wanted, cut
+from semmem.management.mcp_doors import tools_of
+from semmem.management.problems import Denied
 from semmem.management.web_tokens import ALGORITHMS, KeysUnavailable, NotValid, VerifiedWebTokens, WebTokenRules
 from semmem.memory import Memory, Scope
 from tests.core.management.test_api import Api
@@ -263,7 +264,7 @@ def cursor(data: bytes) -> None:
     for text in (raw.decode("latin-1"), base64.urlsafe_b64encode(raw).decode()):
         try:
             page = cut(listed, Wanted(limit=2, cursor=text))
-        except BadCursor:
+        except Denied:
             continue
         places = [listed.index(each) for each in page.memories]
         assert places == sorted(set(places))
@@ -405,7 +406,8 @@ def _world() -> World:
         await api.store.open()
         world = World(api, journal)
         await world.open()
-        tools, world_tasks = mount(world.guarded.app, body_bytes_max=1024 * 1024), Tasks()
+        tools, world_tasks = tools_of(world.guarded.app, body_bytes_max=1024 * 1024), Tasks()
+        tools.add_to(world.guarded.app)
         world_tasks.spawn("tools", tools.run())
         await tools.ready.wait()
         return world

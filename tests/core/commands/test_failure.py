@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from semmem.cli import main
-from semmem.commands import failure
 from semmem.commands.asking import TIMEOUT_S
+from semmem.commands.command import Exit
 from semmem.config import Settings
 from tests.core.commands.test_previewing import TOKEN, running
 from tests.support.scripted_api import Answer, answering, refusal
@@ -38,14 +38,14 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("answer", "status", "words"),
     [
-        (refusal(401, "UNAUTHENTICATED", "not known"), failure.REFUSED, "--token-env"),
-        (refusal(403, "FORBIDDEN", "only an administrator may"), failure.REFUSED, "only an administrator may"),
-        (refusal(404, "NOT_FOUND", "no such memory"), failure.NOT_FOUND, "no such memory"),
-        (refusal(409, "BUSY", "try again"), failure.NOT_NOW, "try again"),
-        (refusal(429, "TOO_MANY", "slowly", {"retry-after": "7"}), failure.NOT_NOW, "try again in 7 s"),
-        (refusal(503, "MEMORY_NOT_AVAILABLE", "later"), failure.NOT_NOW, "later"),
-        (refusal(400, "INVALID_LIMIT", "query.limit"), failure.NOT_DONE, "query.limit"),
-        (Answer(400, {"status": 400, "code": "INVALID_LIMIT", "detail": "no limit"}), failure.NOT_DONE, "no limit"),
+        (refusal(401, "UNAUTHENTICATED", "not known"), Exit.REFUSED, "--token-env"),
+        (refusal(403, "FORBIDDEN", "only an administrator may"), Exit.REFUSED, "only an administrator may"),
+        (refusal(404, "NOT_FOUND", "no such memory"), Exit.NOT_FOUND, "no such memory"),
+        (refusal(409, "BUSY", "try again"), Exit.NOT_NOW, "try again"),
+        (refusal(429, "TOO_MANY", "slowly", {"retry-after": "7"}), Exit.NOT_NOW, "try again in 7 s"),
+        (refusal(503, "MEMORY_NOT_AVAILABLE", "later"), Exit.NOT_NOW, "later"),
+        (refusal(400, "INVALID_LIMIT", "query.limit"), Exit.NOT_DONE, "query.limit"),
+        (Answer(400, {"status": 400, "code": "INVALID_LIMIT", "detail": "no limit"}), Exit.NOT_DONE, "no limit"),
     ],
 )
 def test_a_refusal_is_told_with_its_place_reason_and_kind(
@@ -70,21 +70,21 @@ def test_what_is_no_api_of_semmem_is_called_so(capsys: pytest.CaptureFixture[str
 
 def test_an_address_where_nobody_listens_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     error = told(capsys, *LIST, "--api", "http://127.0.0.1:9")
-    assert (error["code"], error["exit_status"]) == ("NO_SERVER", failure.NO_ANSWER)
+    assert (error["code"], error["exit_status"]) == ("NO_SERVER", Exit.NO_ANSWER)
     assert error["path"] == "http://127.0.0.1:9/v1/memory"
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "ftp://localhost", "http://", "http://a:b:c", ""])
 def test_a_url_that_leads_nowhere_is_an_argument_that_is_wrong(capsys: pytest.CaptureFixture[str], url: str) -> None:
     error = told(capsys, *LIST, f"--api={url}")
-    assert (error["code"], error["path"], error["exit_status"]) == ("BAD_URL", "--api", failure.MISUSED)
+    assert (error["code"], error["path"], error["exit_status"]) == ("BAD_URL", "--api", Exit.MISUSED)
 
 
 def test_without_a_token_nobody_is_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEMMEM_LISTENERS__API__ADMIN_TOKEN")
     with answering([Answer(200, {})]) as (url, asked):
         error = told(capsys, *LIST, "--api", url)
-        assert (error["code"], error["exit_status"]) == ("NO_TOKEN", failure.REFUSED)
+        assert (error["code"], error["exit_status"]) == ("NO_TOKEN", Exit.REFUSED)
         assert "NOBODYS" in told(capsys, *LIST, "--api", url, "--token-env", "NOBODYS")["reason"]
     assert asked == []
 
@@ -97,7 +97,7 @@ def test_a_token_of_a_user_needs_no_name(
         monkeypatch.setenv("MINE", capsys.readouterr().out.strip())
         assert main(["list", "--token-env", "MINE", "--api", url]) == 0
         assert capsys.readouterr().out.startswith("user: alice\nmem_")
-        assert main(["add", "User likes milk", "--token-env", "MINE", "--api", url]) == failure.REFUSED
+        assert main(["add", "User likes milk", "--token-env", "MINE", "--api", url]) == Exit.REFUSED
         assert "this token may only read" in capsys.readouterr().err
     assert told(capsys, "list", "--api", url)["path"] == "--user"
 
@@ -108,10 +108,10 @@ def test_a_configuration_that_is_wrong_is_told_with_every_problem(
     config = tmp_path / "semmem.yaml"
     config.write_text("memory: {default_retrieval_limit: many}\nlog: {level: loud}\n")
     error = told(capsys, *LIST, "--config", str(config))
-    assert (error["code"], error["exit_status"]) == ("BAD_CONFIG", failure.MISUSED)
+    assert (error["code"], error["exit_status"]) == ("BAD_CONFIG", Exit.MISUSED)
     assert {problem["path"] for problem in error["problems"]} == {"memory.default_retrieval_limit", "log.level"}
     assert error["path"] in {problem["path"] for problem in error["problems"]}
-    assert main(["check", str(config), "--json"]) == failure.MISUSED
+    assert main(["check", str(config), "--json"]) == Exit.MISUSED
     checked = json.loads(capsys.readouterr().out)
     assert (checked["ok"], len(checked["problems"])) == (False, 2)
 
@@ -126,9 +126,8 @@ def test_a_file_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str],
     assert (error["path"], error["reason"]) == (str(tmp_path / "nothing.jsonl"), "No such file or directory")
 
 
-def test_every_exit_status_is_one_of_the_table() -> None:
-    kinds = {value for name, value in vars(failure).items() if name.isupper() and isinstance(value, int)}
-    assert kinds == failure.EXITS.keys()
+def test_an_exit_status_stays_the_number_that_it_is() -> None:
+    assert [int(each) for each in Exit] == [*range(8), 130, 141]
 
 
 def test_commands_wait_longer_than_the_api_waits_for_a_store() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.cli import main
-from semmem.commands.failure import MISUSED, PENDING
+from semmem.commands.command import Exit
 from semmem.memory import Scope
 from semmem.ports.errors import StoreUnavailable
 from tests.core.commands.test_previewing import TOKEN, running
@@ -115,10 +115,10 @@ def test_an_erasure_that_is_pending_prints_its_receipt_and_has_a_status_of_its_o
     home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home.store.stuck = True
-    told = home.told(*ALICE, "--purge", status=PENDING)
+    told = home.told(*ALICE, "--purge", status=Exit.PENDING)
     assert (told["pending"], told["outlives_restart"], told["deleted"]) == (True, True, 0)
     assert home.contents() == set(), "hidden at once"
-    assert main([*ALICE, "--api", home.url]) == PENDING
+    assert main([*ALICE, "--api", home.url]) == Exit.PENDING
     printed = capsys.readouterr()
     assert "pending: what is left is hidden from every answer" in printed.out
     assert "semmem forget: " in printed.err
@@ -142,7 +142,7 @@ def test_an_erasure_that_is_pending_prints_its_receipt_and_has_a_status_of_its_o
     ids=" ".join,
 )
 def test_choices_that_do_not_go_together_forget_nothing(home: Home, words: tuple[str, ...]) -> None:
-    home.run(*ALICE, *words, status=MISUSED)
+    home.run(*ALICE, *words, status=Exit.MISUSED)
     assert home.contents() == set(TOLD.values())
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.commands.command import Parser
+from semmem.commands.command import Exit, Parser
 from semmem.commands.completion import SCRIPTS
-from semmem.commands.failure import EXITS
 from semmem.commands.manual import markdown, page_of, roff, text
 from semmem.commands.table import root_parser
 
@@ -56,7 +55,7 @@ def test_every_command_argument_and_option_is_explained(parser: Parser) -> None:
 def test_every_command_has_examples_exit_statuses_and_json(parser: Parser) -> None:
     command = parser.command
     assert command.examples
-    assert set(command.exits) <= EXITS.keys()
+    assert set(command.exits) <= set(Exit)
     assert bool(command.prints) is (parser.prog not in WITHOUT_JSON)
     headings = {section.heading for section in page_of(parser).sections}
     assert headings >= {"synopsis", "description", "options", "examples", "exit status"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.commands.failure import NOT_DONE
+from semmem.commands.command import Exit
 from semmem.commands.serving import ready_line
 from semmem.wiring.app import Addresses
 from tests.support.configuration import write
@@ -26,7 +26,7 @@ def test_the_model_that_would_be_used_is_shown(tmp_path: Path, capsys: pytest.Ca
 
 def test_a_model_that_is_not_here_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = write(tmp_path, "memory: {embedding: {source: static, static_dir: /nowhere}}")
-    assert main(["model", "show", "--config", str(config), "--json"]) == NOT_DONE
+    assert main(["model", "show", "--config", str(config), "--json"]) == Exit.NOT_DONE
     error = json.loads(capsys.readouterr().err)["error"]
     assert (error["code"], error["path"]) == ("NO_MODEL", "memory.embedding")
     assert "/nowhere" in error["reason"]

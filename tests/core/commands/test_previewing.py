@@ -20,7 +20,7 @@ from semmem.commands.memories import table
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.curation_api import curation_routes
+from semmem.management.curation import curation_routes
 from semmem.management.engine_api import engine_routes
 from semmem.management.memories import Memories
 from semmem.management.server import HttpListener

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.commands import showing
-from semmem.commands.failure import NOT_DONE
+from semmem.commands import serving as showing
+from semmem.commands.command import Exit
 
 HOME = Path(__file__).parents[3]
 
@@ -31,12 +31,12 @@ def test_the_demo_is_given_what_was_asked_for(clone: Path, capfd: pytest.Capture
     assert main(["demo", "--port", "0", "--data-dir", "there", "--stay"]) == 0
     assert capfd.readouterr().out == "--data-dir there --port 0 --stay\n"
     (clone / "fails").touch()
-    assert main(["demo"]) == NOT_DONE
+    assert main(["demo"]) == Exit.NOT_DONE
 
 
 def test_for_programs_what_it_says_goes_to_standard_error(clone: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (clone / "fails").touch()
-    assert main(["demo", "--stay", "--json"]) == NOT_DONE
+    assert main(["demo", "--stay", "--json"]) == Exit.NOT_DONE
     printed = capfd.readouterr()
     assert printed.err == "--stay\n"
     assert json.loads(printed.out)["passed"] is False
@@ -46,7 +46,7 @@ def test_without_a_clone_it_says_where_the_demo_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(showing, "CLONE", tmp_path)
-    assert main(["demo"]) == NOT_DONE
+    assert main(["demo"]) == Exit.NOT_DONE
     assert f"semmem demo: {tmp_path}: the demo is not installed with the package" in capsys.readouterr().err
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from semmem.cli import main
-from semmem.commands.failure import MISUSED
+from semmem.commands.command import Exit
 
 
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == MISUSED
+    assert main([]) == Exit.MISUSED
 
     told = " ".join(capsys.readouterr().err.split())
     assert "run the sidecar until SIGTERM" in told

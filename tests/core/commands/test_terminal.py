@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.commands.failure import INTERRUPTED, PIPE_CLOSED
+from semmem.commands.command import Exit
 from semmem.commands.terminal import Progress, bar, members, one_line
 from tests.core.commands.test_previewing import TOKEN, running
 
@@ -41,7 +41,7 @@ def test_a_reader_that_goes_away_ends_a_command_quietly(url: str, words: list[st
     asked = [*words, "--api", url] if words[0] == "list" else words
     done = subprocess.run(argv(*asked), stdout=writing, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
     os.close(writing)
-    assert (done.returncode, done.stderr) == (PIPE_CLOSED, "")
+    assert (done.returncode, done.stderr) == (Exit.PIPE_CLOSED, "")
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def test_ctrl_c_ends_a_command_with_a_line_and_its_status(url: str) -> None:
         time.sleep(0.5)  # until it waits for the next line
         adding.send_signal(signal.SIGINT)
         out, err = adding.communicate(timeout=SECONDS)
-    assert (adding.returncode, out) == (INTERRUPTED, "")
+    assert (adding.returncode, out) == (Exit.INTERRUPTED, "")
     assert err == "semmem: interrupted; what was begun may not be finished\n"
 
 

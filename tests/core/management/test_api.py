@@ -18,8 +18,7 @@ from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.curation import Curation
-from semmem.management.curation_api import curation_routes
+from semmem.management.curation import Curation, curation_routes
 from semmem.management.memories import Memories
 from semmem.management.retrieval import scored
 from semmem.memory import Memory, MemoryType, Scope, Turn, Vector

@@ -14,12 +14,10 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
-from semmem.management.answers import Heard
 from semmem.management.api import create_api
-from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
-from semmem.management.audit_api import audit_routes
-from semmem.management.guards import Guards
-from semmem.management.idempotency import Idempotency, IdempotencyRules
+from semmem.management.audit import Audit, AuditFile, InOrder, audit_routes, to_stdout
+from semmem.management.door import Guards
+from semmem.management.idempotency import Heard, Idempotency, IdempotencyRules
 from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.management.token_api import Tokens, token_routes
 from semmem.telemetry.metrics import Metrics

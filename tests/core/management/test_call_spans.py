@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from semmem.background import Tasks
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.mcp_doors import mount
+from semmem.management.mcp_doors import tools_of
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.spans import NO_TRACER, Tracer
 from tests.core.management.test_api import ADMIN, Api
@@ -85,7 +85,7 @@ async def test_who_is_not_let_in_has_a_span_too_and_a_failure_is_one(
         raise StoreUnavailable("User is allergic to zibbernuts")
 
     assert await called.call("GET", "/v1/memory", headers={"authorization": "Bearer nobody's"}) == 401
-    monkeypatch.setattr(api.memories, "get", away)
+    monkeypatch.setattr(api.memories.store, "get", away)
     assert await called.call("GET", "/v1/memory/mem_0?user_id=alice") == 503
     refused, *_, failed = called.exporter.get_finished_spans()
     assert (refused.name, called.told(refused)["status_code"], refused.status.is_ok) == ("GET", 401, True)
@@ -108,7 +108,8 @@ async def test_where_nobody_collects_traces_the_caller_is_not_even_read(api: Api
 
 
 async def test_the_calls_of_a_tool_are_below_the_call_that_asked_for_it(called: Called) -> None:
-    tools, tasks = mount(called.app, body_bytes_max=1024 * 1024), Tasks()
+    tools, tasks = tools_of(called.app, body_bytes_max=1024 * 1024), Tasks()
+    tools.add_to(called.app)
     tasks.spawn("tools", tools.run())
     await tools.ready.wait()
     asked = {"name": "memory_list", "arguments": {"user_id": "zibbernut"}}

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.fields import MetadataLimits
-from semmem.management.listing import PROJECTS_MAX, BadCursor, Wanted, cut, stats
+from semmem.management.listing import PROJECTS_MAX, Wanted, cut, stats
+from semmem.management.problems import Denied
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.history import Uses
 from tests.core.management.test_api import ADMIN, ALICE, Api
@@ -56,7 +57,7 @@ def test_following_cursors_shows_everything_once_whatever_is_added(ages: list[in
 
 @given(st.text(max_size=60))
 def test_a_cursor_of_somebodys_own_is_refused_or_read(cursor: str) -> None:
-    with contextlib.suppress(BadCursor):
+    with contextlib.suppress(Denied):
         cut([memory(1)], Wanted(cursor=cursor))
 
 

@@ -16,6 +16,7 @@ from semmem.management import everybodys_api
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.everybodys_api import everybodys_routes, page_of_everybody
+from semmem.management.shown import MemoryShown
 from semmem.memory import Memory, Scope
 from tests.core.management.test_api import ADMIN, Api
 from tests.support.described import described_client
@@ -35,14 +36,14 @@ class World:
 
     async def all(self, *, limit: int) -> tuple[list[tuple[str, str]], int]:
         """Whose and which, over all pages; how many pages."""
-        found: list[Memory] = []
+        found: list[MemoryShown] = []
         cursor, number = None, 0
         while True:
             page = await page_of_everybody(self.store, self.journal, limit=limit, cursor=cursor)
-            found += page.memories
+            found += page["memories"]
             number += 1
-            if (cursor := page.next_cursor) is None:
-                return [(one.user, one.id) for one in found], number
+            if (cursor := page["next_cursor"]) is None:
+                return [(one["user_id"], one["id"]) for one in found], number
 
 
 @pytest.fixture
@@ -96,15 +97,15 @@ async def test_what_is_written_and_erased_meanwhile_moves_nobody_elses(world: Wo
     for name in ("ada", "bob", "carl"):
         await world.tell(name, 1, 2, 3)
     first = await page_of_everybody(world.store, world.journal, limit=4, cursor=None)
-    assert first.memories[-1].id == "m3"
+    assert first["memories"][-1]["id"] == "m3"
     await world.tell("bob", 4)  # newer than what was shown: on a page before
     await world.store.forget(Scope("bob"), "m3")  # the one that the cursor names
     await world.tell("ann", 1)  # before
-    rest = await page_of_everybody(world.store, world.journal, limit=100, cursor=first.next_cursor)
-    assert [(one.user, one.id) for one in rest.memories] == [
+    rest = await page_of_everybody(world.store, world.journal, limit=100, cursor=first["next_cursor"])
+    assert [(one["user_id"], one["id"]) for one in rest["memories"]] == [
         ("bob", "m2"), ("bob", "m1"), ("carl", "m3"), ("carl", "m2"), ("carl", "m1"),
     ]  # fmt: skip
-    assert rest.next_cursor is None
+    assert rest["next_cursor"] is None
 
 
 @pytest.fixture

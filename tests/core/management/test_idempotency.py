@@ -13,7 +13,7 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.guards import Guards
+from semmem.management.door import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.token_api import Tokens, token_routes
 from semmem.memory import Memory, Scope

@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
-from semmem.management.mcp_doors import mount
+from semmem.management.mcp_doors import tools_of
 from semmem.management.server import HttpListener
 from semmem.memory import Scope
 from semmem.ports.errors import StoreUnavailable
@@ -48,7 +48,8 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     served = Served(api, journal)
     listener = HttpListener(served.app, "127.0.0.1:0")
     served.url = f"http://{listener.bind()}"
-    tools, tasks = mount(served.app, body_bytes_max=1024 * 1024), Tasks()
+    tools, tasks = tools_of(served.app, body_bytes_max=1024 * 1024), Tasks()
+    tools.add_to(served.app)
     tasks.spawn("tools", tools.run())
     await tools.ready.wait()
     serving = tasks.spawn("api", listener.serve())

@@ -11,7 +11,7 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules, Caller, CallerRole, KnownTokens
 from semmem.management.api import create_api
-from semmem.management.guards import Guards
+from semmem.management.door import Guards
 from semmem.management.rate_limits import Buckets, RateLimits, RateRules, name_of
 from semmem.ports.tokens import TokenRow
 from semmem.telemetry.metrics import Metrics

@@ -20,16 +20,13 @@ from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import AccessRules, Act, CallerRole, KnownTokens
 from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.api import create_api
-from semmem.management.audit_api import audit_routes
-from semmem.management.backup_api import backup_routes
+from semmem.management.audit import audit_routes
 from semmem.management.conversations import Conversations
 from semmem.management.conversations_api import conversation_routes
-from semmem.management.curation_api import curation_routes
-from semmem.management.engine_api import Engine, EngineStatus, engine_routes
-from semmem.management.everybodys_api import everybodys_routes
+from semmem.management.curation import curation_routes
+from semmem.management.engine_api import Engine, EngineStatus, Reload, engine_routes, reindex_routes, reload_routes
+from semmem.management.everybodys_api import backup_routes, everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
-from semmem.management.reindex_api import reindex_routes
-from semmem.management.reload_api import Reload, reload_routes
 from semmem.management.switch_api import switch_routes
 from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import Usage, usage_routes

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from semmem.extraction.screen import Ruling, screen_text
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.curation_api import curation_routes
+from semmem.management.curation import curation_routes
 from semmem.management.door import DoorRules
 from semmem.management.fields import MetadataLimits, metadata_problem
-from semmem.management.write_screen import WriteScreen
+from semmem.management.writing import WriteScreen
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import StoreTimeout, StoreUnavailable
 from semmem.ports.events import ApiScreened, Event

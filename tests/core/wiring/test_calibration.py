@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from semmem.cli import main
-from semmem.commands.failure import MISUSED, NOT_DONE
+from semmem.commands.command import Exit
 from semmem.config import Settings
 from semmem.memory import Vector
 from semmem.ports.errors import EmbedderError
@@ -81,7 +81,7 @@ def test_an_embedder_that_is_not_there_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     use(monkeypatch, Small(fails=True))
-    assert main(["calibrate", "--out", str(tmp_path / "own.npz")]) == NOT_DONE
+    assert main(["calibrate", "--out", str(tmp_path / "own.npz")]) == Exit.NOT_DONE
     assert capsys.readouterr().err == "semmem calibrate: not calibrated: no such model\n"
     assert list(tmp_path.iterdir()) == []
 
@@ -112,7 +112,7 @@ async def test_a_file_that_cannot_be_written_is_said_before_anything_is_embedded
 def test_a_configuration_that_is_wrong_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "semmem.yaml"
     config.write_text("memory: {default_retrieval_limit: many}")
-    assert main(["calibrate", "--config", str(config), "--out", str(tmp_path / "own.npz")]) == MISUSED
+    assert main(["calibrate", "--config", str(config), "--out", str(tmp_path / "own.npz")]) == Exit.MISUSED
     assert "default_retrieval_limit" in capsys.readouterr().err
 
 
@@ -132,7 +132,7 @@ def test_a_file_without_weights_is_a_problem_of_the_configuration(
 ) -> None:
     if content is not None:
         (tmp_path / "own.npz").write_bytes(content)
-    assert main([*command, str(configured(tmp_path))]) == MISUSED
+    assert main([*command, str(configured(tmp_path))]) == Exit.MISUSED
     told = capsys.readouterr().err
     assert "signals.weights: " in told
     assert str(tmp_path / "own.npz") in told

@@ -40,7 +40,7 @@ VIOLATIONS = {
     "wiring knows the command line": ("semmem/wiring/app.py", "semmem.cli"),
     "wiring knows a command": ("semmem/wiring/app.py", "semmem.commands.table"),
     "management knows a command": ("semmem/management/api.py", "semmem.commands.asking"),
-    "a backend knows a command": ("semmem/backends/in_process.py", "semmem.commands.failure"),
+    "a backend knows a command": ("semmem/backends/in_process.py", "semmem.commands.command"),
     "YAML in a command": ("semmem/commands/models.py", "yaml"),
     # a room beside
     "retrieval knows extraction": ("semmem/retrieval/rank.py", "semmem.extraction.screen"),
@@ -102,7 +102,7 @@ VIOLATIONS = {
     "pydantic in memory": ("semmem/memory.py", "pydantic"),
     # what is built around semmem
     "the command line knows the demo": ("semmem/cli.py", "demo.play"),
-    "a command knows the demo": ("semmem/commands/showing.py", "demo.play"),
+    "a command knows the demo": ("semmem/commands/serving.py", "demo.play"),
     "wiring knows the benchmark": ("semmem/wiring/app.py", "bench.blocks"),
     "retrieval knows the measurements": ("semmem/retrieval/rank.py", "quality.recall"),
     # a module without a room
