@@ -30,6 +30,7 @@ from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.lasting.features import features
 from semmem.memory import MemoryType, Standing
 from semmem.retrieval.decide import scenes
+from training.endings import endings
 from training.train_decision import Vectors
 
 HERE = Path(__file__).parent
@@ -47,6 +48,8 @@ NEGATIVE_INTENTS_LEFT_OUT = ("change_user_name", "change_language", "user_name",
 """Intents whose messages may well say something about the user."""
 ELSEWHERE = ("european", "eastern")
 OWN = ("messages", "statements", "frames", *ELSEWHERE)
+ENDINGS, ENDINGS_WEIGHT = "endings", 0.4
+"""Messages in which it slips out that something is over, or has another value (endings.py)."""
 VOICES = ("told", "spoken", "around", "leading")
 """What the files of train_voice.py give: statements, whole messages, what is said around others' words, and what leads
 to them."""
@@ -131,12 +134,17 @@ def _weight(group: str, lasting: bool) -> float:
         return LEADING_WEIGHT
     if group in VOICES:
         return VOICES_WEIGHT if lasting else VOICES_NEGATIVE_WEIGHT
+    if group == ENDINGS:
+        return ENDINGS_WEIGHT
     return 1.0 if group in OWN else NEGATIVE_WEIGHT
 
 
 def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in OWN:
         yield from ((name, line) for line in _lines(HERE / f"{name}.jsonl") if not _is_anothers(line))
+    for ending in endings(held=False):
+        kept = {"keep": [ending.says], "types": [TYPES[0]], "lang": ending.language}
+        yield ENDINGS, {"text": ending.message, **kept}
     yield from _voices()
     yield from (("own", {**line, "keep": []}) for line in _lines(QUESTIONS_FILE))
     clinc = (line for line in _lines(folder / "signals" / "clinc150.jsonl"))
@@ -228,7 +236,7 @@ def report(found: Sequence[Row], probabilities: Matrix) -> str:
             right = (taken & lasting & (group == name)).sum()
             precision = right / max(1, (taken & (group == name)).sum())
             line += f"{100 * precision:>14.1f}{100 * right / max(1, (lasting & (group == name)).sum()):>6.1f}"
-        others = ~np.isin(group, (*OWN, *VOICES[:-1], "renamed"))
+        others = ~np.isin(group, (*OWN, ENDINGS, *VOICES[:-1], "renamed"))
         lines.append(f"{line}{100 * (taken & others).sum() / others.sum():>14.2f}")
     return "\n".join(lines) + "\n"
 
@@ -252,8 +260,9 @@ def _seen(found: Sequence[Row]) -> Matrix:
 def trained(found: Sequence[Row], vectors: Matrix | None) -> dict[str, Any]:
     """The three heads; type and standing learn from the lasting clauses alone."""
     points, few = inputs(found, vectors)
-    kinds = np.array([row.lasting and row.group not in VOICES[1:] for row in found])
-    chosen = [row for row in found if row.lasting and row.group not in VOICES[1:]]
+    untyped = (ENDINGS, *VOICES[1:])
+    kinds = np.array([row.lasting and row.group not in untyped for row in found])
+    chosen = [row for row in found if row.lasting and row.group not in untyped]
     ones = np.ones(len(chosen))
     return {
         "lasting": _plain(fit(points, _lasting(found), _weights(found))),

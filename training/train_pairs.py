@@ -2,9 +2,10 @@
 
     [DATA=folder] [VECTORS=cache.npz] python -m training.train_pairs
 
-Learns from ``pairs_own.jsonl`` and ``pairs_beside.jsonl`` beside this file and from the pairs that the tests keep. A
-row is a pair with its label, or a family: ways to ``say`` something with a value in it, of which ``one`` or ``many``
-may hold at a time, ways to say that it ``changes`` or ``ends``, and what ``happens`` beside it and leaves it true. Of
+Learns from ``pairs_own.jsonl``, ``pairs_beside.jsonl`` and ``endings.jsonl`` beside this file (of the last a fifth is
+held aside), and from the pairs that the tests keep. A row is a pair with its label, or a family: ways to ``say``
+something with a value in it, of which ``one`` or ``many`` may hold at a time, ways to say that it ``changes`` or
+``ends``, and what ``happens`` beside it and leaves it true. Of
 ``pairs_more.jsonl``, ``pairs_apart.jsonl`` and of ``folder``/pairs*.jsonl, where there is one, it only reports how they
 are judged: learnt from, the first made the judge lose facts that are both true
 (docs/decisions/0011-losing-is-worse-than-doubling.md).
@@ -33,6 +34,7 @@ from semmem.extraction.contradiction.pair_model import FEATURE_MAX, WEIGHTS_FILE
 from semmem.extraction.contradiction.verdict import Judged, closed, decided
 from semmem.ports.embedder import learnt_for
 from semmem.text.quoting import quoted, unquoted
+from training.endings import Ending, endings
 from training.train_decision import embedder
 
 SIGNATURE = embedder().signature
@@ -50,6 +52,9 @@ UNITS, NETWORKS, EPOCHS, BATCH = 128, 4, 40, 256
 RATE, DECAY, DROPOUT, INPUT_DROPOUT, SMOOTHING = 3e-3, 3e-2, 0.5, 0.1, 0.02
 FAMILY_WEIGHT, CROSS_WEIGHT, RENAMED_WEIGHT = 0.15, 0.15, 0.4
 SAID_WEIGHT = 0.5
+ENDING_WEIGHT, ENDING_WITHIN_WEIGHT = 2.0, 1.0
+"""Of what ends a fact, alone and within its message; what leaves it true counts once."""
+QUOTED_MAX = 198
 KEPT_WEIGHT = 2.0
 """Of the pairs that tests keep, both of which are true: none of them may be lost."""
 QUOTA = {
@@ -128,6 +133,17 @@ def as_said(rows_: Sequence[dict[str, Any]]) -> Iterator[Pair]:
             old, new = quoted(each["old_said"]), quoted(each["new_said"])
             for one, other in ((old, new), (each["old"], new), (old, each["new"])):
                 yield Pair(one, other, each["label"], "")
+
+
+def ending_pairs(found: Sequence[Ending]) -> Iterator[Pair]:
+    """What was said before with what ends it, and with what is said beside it and leaves it true."""
+    for each in found:
+        old, group = quoted(each.before), f"ending {each.before}"
+        yield Pair(old, quoted(each.says[:QUOTED_MAX]), "contradiction", group, ENDING_WEIGHT)
+        if each.says != each.message and len(each.message) <= QUOTED_MAX:
+            yield Pair(old, quoted(each.message), "contradiction", group, ENDING_WITHIN_WEIGHT)
+        for text in each.beside:
+            yield Pair(old, quoted(text[:QUOTED_MAX]), "different", group)
 
 
 def families(rows_: Sequence[dict[str, Any]], chance: random.Random) -> Iterator[Pair]:
@@ -322,12 +338,14 @@ async def main() -> None:
         weight = KEPT_WEIGHT if name in ("kept", "held out") else 1.0
         pairs += [replace(pair, weight=pair.weight * weight) for pair in direct(known[name], name, chance)]
     pairs += beside(rows(BESIDE_FILE), chance)
+    pairs += ending_pairs(endings(held=False))
     vectors = await vectors_of([text for _, text in crossable(sayings)], cache)
     pairs += crossed(sayings, vectors, chance)
     held = {name: [Pair(e["old"], e["new"], e.get("label", "different"), "") for e in known[name]] for name in known}
     held["more"] = [Pair(each["old"], each["new"], each["says"], "") for each in rows(MORE_FILE)]
     held["apart"] = [Pair(each["old"], each["new"], each["label"], "") for each in rows(APART_FILE)]
     held["apart, as said"] = list(as_said(rows(APART_FILE)))
+    held["endings held"] = list(ending_pairs(endings(held=True)))
     folder = Path(os.environ["DATA"]) if os.environ.get("DATA") else None
     for file in sorted(folder.glob("pairs*.jsonl")) if folder else ():
         held[file.stem] = [Pair(each["old"], each["new"], each["label"], "") for each in rows(file)]

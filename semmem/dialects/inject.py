@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import ClassVar, TypeVar
 
@@ -51,12 +52,15 @@ class SplicedRequest(ABC):
     def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
         """The body without OWN_MEMBERS, with the injections, and with the replacement in place of its elements.
 
-        None when that changes nothing. Raises ValueError for a position that does not exist.
+        None when that changes nothing. A session may have begun in an API whose ``input_item`` this one has not: it is
+        the ``system`` that it was made of. Raises ValueError for any other position that does not exist.
         """
         edits = cut_members(self._source, OWN_MEMBERS)
         if replacement is not None:
             edits += replace_elements(self._source.members[self.LIST], replacement)
         for injection in injections:
+            if injection.position == "input_item" and "input_item" not in self.POSITIONS:
+                injection = replace(injection, position="system")
             if injection.position not in self.POSITIONS:
                 raise ValueError(f"no such position: {injection.position!r}")
             edits += self._edits(injection)

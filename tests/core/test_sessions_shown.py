@@ -506,6 +506,16 @@ async def test_how_to_answer_stands_at_the_beginning_of_the_session_and_stays_th
     assert before.result.injected == 4
 
 
+async def test_a_session_that_goes_on_in_another_api_has_its_beginning_where_that_one_has_room() -> None:
+    said_first = {"role": "system", "content": "Be brief."}
+    item = Api("/v1/responses", "input", lambda said: {"input": [said_first, *said]}, responses_rounds)
+    began = await begun(item)
+    await began.knows("style", STYLE, metadata={STANDING: "style"})
+    assert STYLE in json.dumps((await began.asks(ON_TRIP)).parsed)
+    goes_on = Session(CHAT, world=began.world, said=list(began.said))
+    assert STYLE in (await goes_on.asks(ON_DOG)).instructions
+
+
 async def test_how_to_answer_is_said_in_the_turn_where_the_session_began_without() -> None:
     session = await begun()
     await session.asks("Fine day")

@@ -127,10 +127,28 @@ def read(text: str) -> Told:
         _denied(words, stemmed),
         _owner(words),
         sum(word in NEGATIONS for word in words),
-        frozenset(name for name, marks in MARKS.items() if name != "corrects" and not marks.isdisjoint(words))
-        | ({"corrects"} if words[:1] and words[0] in CORRECTING else set()),
+        _marks(words),
         bare != text,
     )
+
+
+def _marks(words: tuple[str, ...]) -> frozenset[str]:
+    found = {name for name, marks in MARKS.items() if not marks.isdisjoint(words)} - {"corrects", "adds"}
+    if words[:1] and words[0] in CORRECTING:
+        found.add("corrects")
+    if any(word in ADDING and _adds(words, place) for place, word in enumerate(words)):
+        found.add("adds")
+    return frozenset(found)
+
+
+def _adds(words: tuple[str, ...], place: int) -> bool:
+    """Whether the word there says that something comes on top: not in "too sad", "never another", "nur noch"."""
+    word, before, after = words[place], words[max(0, place - 3) : place], words[place + 1 : place + 2]
+    if word == "too":
+        return not after or after[0] in FUNCTION
+    if word == "noch":
+        return "nur" not in before[-1:]
+    return word != "another" or NEGATIONS.isdisjoint(before)
 
 
 def _owner(words: tuple[str, ...]) -> str:
