@@ -57,7 +57,7 @@ REWRITING_S = 0.05
 class RequestResult(Struct, frozen=True):
     """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted.
     ``switched``: what an administrator's switch kept from it. ``compressed``: how it was made shorter. ``record``: None
-    where nobody is known to be asking."""
+    where nobody is known to be asking, or nothing may be kept of it."""
 
     outcome: Outcome
     body: bytes | None = None
@@ -179,8 +179,7 @@ class Exchange:
         refusal = asker.refusal
         if asker.scope is None or refusal is not None:
             await self._turns.decline(asker.scope, request.said, now)
-            record = None if asker.scope is None else _record(request, asker.request_id, asker.scope)
-            return _Decision(refusal or Outcome.ANONYMOUS, switched=asker.switched, record=record)
+            return _Decision(refusal or Outcome.ANONYMOUS, switched=asker.switched)
         question = Question(
             request.parsed.conversation, asker.scope, now, asker.allowed, asker.verdicts, request.deadline
         )
@@ -359,9 +358,7 @@ def _showing(step: Step, shown: Sequence[str]) -> Step:
     return msgspec.structs.replace(step, shown=tuple(dict.fromkeys(shown))[:SHOWN_MAX])
 
 
-def _record(
-    request: _Request, request_id: str, scope: Scope, turn: str | None = None, shown: Shown | None = None
-) -> RequestRecord:
+def _record(request: _Request, request_id: str, scope: Scope, turn: str | None, shown: Shown) -> RequestRecord:
     return RequestRecord(
         request_id[:NAME_CHARS_MAX],
         scope.user,
@@ -370,8 +367,8 @@ def _record(
         turn or "",
         request.dialect.name,
         request.parsed.conversation.model[:NAME_CHARS_MAX],
-        () if shown is None else shown.has,
-        () if shown is None else tuple((hit.memory.id, hit.logit) for hit in shown.hits),
+        shown.has,
+        tuple((hit.memory.id, hit.logit) for hit in shown.hits),
     )
 
 

@@ -97,6 +97,7 @@ def extracted(
         topic = _usable(written.topic, told)
         chosen = [each for each in _as_sentences(written, len(found)) if _usable(each.text, told)]
     topic = topic or (before.topic if before else "") or _topic(parts)
+    topic = topic if line_tokens(topic) <= room else ""
     room -= line_tokens(topic) if topic else 0
     chosen, room = _fitting(chosen, room)
     return _state(topic, _filled(chosen, found, room, answers_room=int(ANSWERS_SHARE * tokens_max)))

@@ -78,6 +78,12 @@ def test_a_block_is_of_lines_that_nothing_breaks_out_of() -> None:
     assert strip_block(f"{text}\n\nHello") == "Hello"
 
 
+def test_a_topic_that_has_no_room_is_left_out() -> None:
+    long = "\u012d\u0131\u0132\u0133\u0139\u013b\u013c\u0147" * 17
+    assert not state(long, tokens_max=150).topic
+    assert state(long, tokens_max=700).topic
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(
     texts=st.lists(
