@@ -34,17 +34,13 @@ class CallRecords(Protocol):
         """None: the call is the caller's, who has to end it, for ``lease_s`` or as long as the process lives; else what
         is known of it. A call of a process that is gone is given to whoever asks next with the same request. What is
         older than ``keep_s`` is gone; of more than about ``calls_max`` the oldest go."""
-        ...
 
     async def end_call(self, key: str, answer: CallAnswer, users: Collection[str]) -> None:
         """It is answered. The body goes when something of one of these users is erased, and is not kept when something
         of anybody was erased while the call was under way."""
-        ...
 
     async def drop_call(self, key: str) -> None:
         """Nothing was done: the key may be used again."""
-        ...
 
     async def forget_calls(self) -> None:
         """All of them."""
-        ...

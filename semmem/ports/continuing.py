@@ -62,10 +62,8 @@ class ContinuedConversations(Protocol):
 
     async def continued(self, scope: Scope) -> Continued | None:
         """None where nothing of this name is recorded of the user."""
-        ...
 
     async def claim_conversation(
         self, scope: Scope, seen: Continued | None, claim: str, *, now: float, per_user_max: int
     ) -> bool:
         """Whether the conversation, which is as it was ``seen`` (None: it begins), is this request's from here on."""
-        ...

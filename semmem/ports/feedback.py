@@ -28,8 +28,6 @@ class FeedbackRecords(Protocol):
     ) -> None:
         """One vote for each of these memories, by id; the value is when it was last said: what was voted before then
         does not count any more. Of all users' memories at most ``entries_max`` have votes, those voted on last."""
-        ...
 
     async def votes_since(self, number: int) -> Sequence[VoteRow]:
         """Those with a greater number, in its order."""
-        ...

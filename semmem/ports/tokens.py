@@ -35,9 +35,7 @@ class TokenRecords(Protocol):
 
     async def tokens(self) -> Sequence[TokenRow]:
         """All, the newest first; those that are revoked too."""
-        ...
 
     async def revoke_tokens(self, *, now: float, token_id: str | None = None, user_digest: str | None = None) -> int:
         """Revoke one token, all of a user, or where neither is given all there are; how many were not revoked until
         now. They are gone 90 days later."""
-        ...

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, delete, func, or_, select, type_coerce, update
 
-from semmem.backends.sql.rows import row_scope, scope_row, within
+from semmem.backends.sql.rows import IDS_MAX, row_scope, scope_row, slices, within
 from semmem.backends.sql.tables import AnyText, conversation_messages, conversations
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.conversations import KeptConversation, KeptMessage, Match, message_id, title_of
 
-IDS_MAX = 500
-"""Ids in one statement: SQLite takes some thousands of parameters."""
 TEXTS = ("content", "answers", "model_asked", "model", "backend", "answer_id", "finish_reason", "after")
 _HOW_FAR = ("progress", "last_answer", "withheld_from", "withheld_until")
 _calls = msgspec.json.Decoder(tuple[ToolCall, ...])
@@ -156,7 +154,7 @@ def told_anew(conn: Connection, ids: Sequence[str], *, titles: bool = False) -> 
     """Figures and missing titles of these conversations (with ``titles`` also those that nobody gave them), after their
     messages have changed. Empty ones go; how many."""
     gone = 0
-    for some in _slices(ids):
+    for some in slices(ids):
         these = conversations.c.id.in_(some)
         gone += remove_empty(conn, these)
         mine = conversation_messages.c.conversation_id == conversations.c.id
@@ -179,13 +177,3 @@ def _retitle(conn: Connection, these: ColumnElement[bool], titles: bool) -> None
         title = title_of(conn.execute(first).scalar() or "")
         if title != row.title:
             conn.execute(update(conversations).where(conversations.c.id == row.id).values(title=title))
-
-
-def among(conn: Connection, column: Any, values: Sequence[str], *also: ColumnElement[bool]) -> list[Any]:
-    """The rows of a table whose column is one of these."""
-    table = select(column.table)
-    return [row for some in _slices(values) for row in conn.execute(table.where(column.in_(some), *also))]
-
-
-def _slices(ids: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (ids[start : start + IDS_MAX] for start in range(0, len(ids), IDS_MAX))

@@ -17,7 +17,6 @@ from semmem.backends.sql import locks
 from semmem.backends.sql.continuing import settle_claims
 from semmem.backends.sql.conversation_erasure import Doors
 from semmem.backends.sql.conversation_rows import (
-    IDS_MAX,
     conversation_row,
     crowd_out,
     message_row,
@@ -25,12 +24,11 @@ from semmem.backends.sql.conversation_rows import (
     remove_messages,
     told_anew,
 )
-from semmem.backends.sql.late_answers import flagged, late
-from semmem.backends.sql.part import JournalPart, one_look
+from semmem.backends.sql.part import JournalPart, quiet_write
 from semmem.backends.sql.prepared import Prepared
-from semmem.backends.sql.rows import row_scope, upsert_into
+from semmem.backends.sql.rows import among, row_scope, upsert_into
 from semmem.backends.sql.tables import ERASED, conversation_messages, conversations, turns
-from semmem.backends.sql.withholding import Reach, Reaches, hold, widen, withheld_before
+from semmem.backends.sql.withholding import Reach, Reaches, flagged, hold, late, widen, withheld_before
 from semmem.memory import Role, Scope
 from semmem.ports.conversations import (
     USER_NUMBER,
@@ -53,7 +51,7 @@ _EMPTY: ColumnElement[str] = literal_column("''")
 class SqlConversations(JournalPart):
     """ConversationRecording."""
 
-    @one_look
+    @quiet_write
     def record_said(self, conn: Connection, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
         ids = sorted({turn for half in halves for turn in (half.turn_id, *half.earlier)})
         locks.users_shared(conn, {row.user_id for row in _turns(conn, ids).values() if row.user_id})
@@ -71,7 +69,7 @@ class SqlConversations(JournalPart):
         away = len(halves) - len(waiting) - len(open_halves)
         return Recorded(kept, waiting, away, removed)
 
-    @one_look
+    @quiet_write
     def prune_conversations(self, conn: Connection, *, said_before: float) -> Counter[str]:
         """As in the port, at most ``prune_rows_max`` messages at a time; whoever calls goes on until there are none."""
         old = conversation_messages.c.turn_at < said_before
@@ -83,11 +81,7 @@ class SqlConversations(JournalPart):
 
 
 def _turns(conn: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
-    found: dict[str, Row[Any]] = {}
-    for start in range(0, len(ids), IDS_MAX):
-        these = turns.c.id.in_(ids[start : start + IDS_MAX])
-        found |= {row.id: row for row in conn.execute(select(turns).where(these))}
-    return found
+    return {row.id: row for row in among(conn, turns.c.id, ids)}
 
 
 def _is_here(turn: Row[Any] | None) -> bool:

@@ -12,14 +12,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, literal, or_, select, update
 
 from semmem.backends.sql import locks, marks
+from semmem.backends.sql.accounts import forget_answers
 from semmem.backends.sql.conversation_erasure import forget_said
 from semmem.backends.sql.database import ERASED as ERASED_NEWS
 from semmem.backends.sql.holds import HOLD, end_hold, hold_user
-from semmem.backends.sql.kept_answers import forget_answers
 from semmem.backends.sql.part import JournalPart, one_read, one_write
-from semmem.backends.sql.provisional import drop_notes
-from semmem.backends.sql.rewording import end_batches
-from semmem.backends.sql.rows import NARROWING, json_memory, scope_row, upsert_into, within
+from semmem.backends.sql.rows import NARROWING, json_memory, raise_times, scope_row, within
 from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import (
     ERASED,
@@ -39,6 +37,7 @@ from semmem.backends.sql.tables import (
     versions,
     votes,
 )
+from semmem.backends.sql.unlearnt import drop_notes, end_batches
 from semmem.backends.sql.usage import forget_usage
 from semmem.backends.sql.withholding import hid, withhold
 from semmem.memory import SKEW_S, Forgetting, MemoryType, Scope
@@ -103,12 +102,7 @@ def _remember(conn: Connection, what: Forgetting) -> None:
         "memory_id": what.memory_id,
         "forgotten_at": what.at,
     }
-    statement = upsert_into(conn.dialect.name, pending_erasures).values(row)
-    later = statement.excluded.forgotten_at
-    rising = statement.on_conflict_do_update(
-        index_elements=["id"], set_={"forgotten_at": later}, where=pending_erasures.c.forgotten_at < later
-    )
-    conn.execute(rising)
+    raise_times(conn, pending_erasures.c.forgotten_at, [row])
 
 
 def forgetting(row: Row[Any]) -> Forgetting:

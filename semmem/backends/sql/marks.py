@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, or_, select, update
 
-from semmem.backends.sql.clock import latest
 from semmem.backends.sql.prepared import Prepared, PreparedForMany
 from semmem.backends.sql.rows import NARROWING, upsert_into
 from semmem.backends.sql.tables import ERASED, forgotten, forgotten_conversations, forgotten_memories, turns
@@ -63,7 +62,7 @@ def mark(conn: Connection, scope: Scope, at: float, now: float) -> None:
 def lower(conn: Connection, since: float, now: float) -> None:
     """Marks that lie ahead of the clock are by one that was ahead and is not any more: they end at ``since``, after
     which it was not set. What was erased was said before that; so was what comes and is dated later than now."""
-    behind_s = latest(conn, now) - now
+    behind_s = _latest(conn, now) - now
     since, ahead = since + behind_s, now + behind_s + SKEW_S
     f = forgotten.c
     hidden_at = case((f.hidden_at > ahead, since), else_=f.hidden_at)
@@ -192,3 +191,11 @@ def _reopen(conn: Connection, said_again: Sequence[Turn]) -> None:
 def _alive(conn: Connection, ids: Sequence[str]) -> set[str]:
     here = select(turns.c.id).where(turns.c.id.in_(ids), turns.c.opened_at.is_not(None), turns.c.closing != ERASED)
     return set(conn.execute(here).scalars()) if ids else set()
+
+
+def _latest(conn: Connection, now: float) -> float:
+    """The later of ``now`` and what the database's server has: one clock alone may be behind."""
+    if conn.dialect.name != "postgresql":
+        return now
+    server: float = conn.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one()
+    return max(now, float(server))

@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Insert, and_, case, func, or_, tuple_
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Insert,
+    Row,
+    Select,
+    and_,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 
-from semmem.backends.sql import locks, marks, messages
-from semmem.backends.sql.clock import WatchedClock
-from semmem.backends.sql.database import Database
-from semmem.backends.sql.part import JournalLimits, JournalPart, one_read, one_write
-from semmem.backends.sql.prepared import Prepared
+from semmem.backends.sql import locks, marks
+from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.prepared import Prepared, PreparedForMany
 from semmem.backends.sql.rows import answer_row, closed_row, opened_row, upsert_into
-from semmem.backends.sql.tables import CLOSING, CLOSING_ORDER, ERASED, REFUSED, answers, turns
+from semmem.backends.sql.tables import (
+    CLOSING,
+    CLOSING_ORDER,
+    ERASED,
+    REFUSED,
+    answers,
+    as_told,
+    said_messages,
+    turns,
+)
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.recording import SaidBefore, TurnClosed
+
+ROWS_MAX = 4000
+"""Rows of one answer: 500 messages are asked for at most, most of which have one place or none."""
 
 
 class SqlRecording(JournalPart):
     """TurnRecords and MessageRecords. ``turned_away`` counts the turns that were not recorded since they had been said
     before their scope was erased."""
 
-    def __init__(self, database: Database, limits: JournalLimits, clock: WatchedClock) -> None:
-        super().__init__(database, limits, clock)
-        self.turned_away = 0
+    turned_away = 0
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
         """As in the port. First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first.
@@ -46,13 +68,13 @@ class SqlRecording(JournalPart):
             record_opened(conn, admitted)
         if closed:
             record_closed(conn, closed)
-        messages.record_said(conn, opened, closed)
+        record_said(conn, opened, closed)
         self._database.tell(conn, at_once=False)
         return len(opened) - len(admitted)
 
     @one_read
     def said_before(self, conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore]:
-        return messages.said_before(conn, message_ids)
+        return said_before(conn, message_ids)
 
     @one_read
     def forgotten_at(self, conn: Connection, user: str) -> float | None:
@@ -134,3 +156,49 @@ _ANY_CLOSE = TurnClosed("", TurnEnding.ANSWERED, 0.0)
 _OPENED = Prepared(_opened_upsert, _OPENED_COLUMNS)
 _CLOSED = Prepared(_closed_upsert, closed_row(_ANY_CLOSE))
 _ANSWERS = Prepared(_answers_insert, answer_row(_ANY_CLOSE))
+
+
+# --- which messages were journalled or declined, as bare ids ---------------------------------------------------------
+
+
+def record_said(conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
+    """The first time stays."""
+    rows = [{"id": t.message_id, "ordinal": t.ordinal, "at": t.opened_at} for t in opened if t.message_id]
+    rows += [_bare_row(half) for half in closed if half.status in (TurnEnding.DECLINED, TurnEnding.ERASED)]
+    if rows:
+        _SAID.run(conn, sorted(rows, key=itemgetter("id", "ordinal")))
+
+
+def _said_insert(dialect: str) -> Insert:
+    insert: Insert = upsert_into(dialect, said_messages).on_conflict_do_nothing()
+    return insert
+
+
+_SAID = Prepared(_said_insert, ("id", "ordinal", "at"))
+
+
+def _bare_row(half: TurnClosed) -> dict[str, object]:
+    message_id, _, ordinal = half.turn_id.rpartition(".")
+    sign = -1 if half.status == TurnEnding.DECLINED else 1
+    return {"id": message_id, "ordinal": sign * int(ordinal), "at": half.closed_at}
+
+
+def said_before(conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore]:
+    rows: Iterable[Row[Any]] = _SAID_BEFORE.run(conn, message_ids) if message_ids else ()
+    return [SaidBefore(as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
+
+
+def _these(ids: Sequence[BindParameter[str]]) -> Select[tuple[str, int, float]]:
+    columns = said_messages.c
+    these = select(columns.id, columns.ordinal, columns.at).where(columns.id.in_(ids))
+    return these.order_by(columns.ordinal).limit(ROWS_MAX)
+
+
+_SAID_BEFORE = PreparedForMany(_these)
+
+
+def prune_said(conn: Connection, said_before: float, rows_max: int) -> int:
+    """At most ``rows_max`` rows, the oldest; how many there were."""
+    key = (said_messages.c.id, said_messages.c.ordinal)
+    some = select(*key).where(said_messages.c.at < said_before).order_by(said_messages.c.at).limit(rows_max)
+    return conn.execute(delete(said_messages).where(tuple_(*key).in_(some))).rowcount

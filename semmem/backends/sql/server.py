@@ -14,14 +14,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import conninfo
+from psycopg.abc import PQGen
 from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.exc import DBAPIError
 
-from semmem.backends.sql.bounded_connection import BoundedConnection, Patience
 from semmem.backends.sql.database import DEAF, DUE, MISSED, ServerLimits, journal_errors
 from semmem.backends.sql.schema import bring_up_to_date
 from semmem.ports.errors import JournalError, JournalUnavailable
@@ -37,6 +38,49 @@ CLOSE_S = 2.0
 """What is under way when it is closed has so long to end; then it is cut off, and undone unless it was committed."""
 _UNDONE = ("40001", "40P01")
 """serialization_failure, deadlock_detected."""
+
+
+@dataclass(slots=True)
+class Patience:
+    """Of all connections to one server. ``answer_s``: longest wait for one answer. ``ends_at`` (of time.monotonic):
+    nobody waits beyond it. ``on_silence`` is called in the thread that has waited in vain."""
+
+    answer_s: float
+    on_silence: Callable[[], None]
+    ends_at: float = math.inf
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """Waits so long for an answer and no longer; ``patience`` is given to it when it is connected.
+
+    The limits that libpq and the server have do not hold where the server's process hangs and its machine does not: the
+    kernel goes on acknowledging what is sent, and nobody is there to end a statement. A connection that gave up is
+    closed: an answer may still come, and nobody would know to what.
+    """
+
+    patience: Patience
+
+    def wait(self, gen: PQGen[T], *options: Any, **named: Any) -> T:
+        """As Connection says. Raises OperationalError also when there was no answer in time."""
+        return super().wait(self._bounded(gen, self.patience), *options, **named)
+
+    def _bounded(self, gen: PQGen[T], patience: Patience) -> PQGen[T]:
+        until = time.monotonic() + patience.answer_s
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() >= min(until, patience.ends_at):
+                    self._give_up(patience)
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _give_up(self, patience: Patience) -> None:
+        self.pgconn.finish()
+        patience.on_silence()
+        raise psycopg.OperationalError("the server does not answer")
 
 
 class PostgresServer:

@@ -522,6 +522,17 @@ forgotten_conversations = Table(
     Column("forgotten_at", Double, nullable=False),
 )
 """Conversations that somebody had removed: what was said in them until then is turned away, from older copies too."""
+said_messages = Table(
+    "said_messages",
+    metadata,
+    Column("id", AnyText, primary_key=True),
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+)
+"""Which messages were journalled or declined (then ``ordinal`` is negative), as bare ids. A row outlives its turn when
+the turn is erased, so that what was erased is known when a client resends it, and goes when it is as old as turns that
+are pruned. It names nobody: the id is a digest."""
+
 session_states = Table(
     "session_states",
     metadata,
@@ -608,3 +619,4 @@ _index("conversation_messages_shown", conversation_messages.c.user_id, where=con
 Index("session_states_expiry", session_states.c.expires_at)
 Index("shown_blocks_expiry", shown_blocks.c.expires_at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))
+Index("said_messages_at", said_messages.c.at)

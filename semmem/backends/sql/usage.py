@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, delete, func, insert, select
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.part import JournalPart, one_look, one_read
-from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.part import JournalPart, one_read, quiet_write
+from semmem.backends.sql.rows import insert_new, upsert_into
 from semmem.backends.sql.tables import (
     USAGE_GROUP,
     USAGE_SUMS,
@@ -31,15 +31,14 @@ TIMES = ("hour", "day")
 class SqlUsage(JournalPart):
     """UsageRecords."""
 
-    @one_look
+    @quiet_write
     def usage_key(self, conn: Connection) -> bytes:
-        new = upsert_into(conn.dialect.name, usage_key).values(id=1, key=secrets.token_hex(KEY_BYTES))
-        conn.execute(new.on_conflict_do_nothing())
+        insert_new(conn, usage_key, [{"id": 1, "key": secrets.token_hex(KEY_BYTES)}])
         key = _key(conn)
         assert key is not None
         return key
 
-    @one_look
+    @quiet_write
     def add_usage(self, conn: Connection, rows: Sequence[UsageRow]) -> int:
         locks.usage(conn)
         there = set(
@@ -53,13 +52,11 @@ class SqlUsage(JournalPart):
         _add(conn, usage_hours, fresh, HOUR_S)
         _add(conn, usage_days, fresh, DAY_S)
         seen = {(_begin(row.at, DAY_S), row.user, row.session) for row in fresh if row.session}
-        if seen:
-            statement = upsert_into(conn.dialect.name, usage_sessions).on_conflict_do_nothing()
-            names = ("began_at", "user_name", "session")
-            conn.execute(statement, [dict(zip(names, each, strict=True)) for each in sorted(seen)])
+        names = ("began_at", "user_name", "session")
+        insert_new(conn, usage_sessions, [dict(zip(names, each, strict=True)) for each in sorted(seen)])
         return len(fresh)
 
-    @one_look
+    @quiet_write
     def prune_usage(self, conn: Connection, *, requests_before: float, hours_before: float, days_before: float) -> None:
         conn.execute(delete(usage_requests).where(usage_requests.c.at < requests_before))
         conn.execute(delete(usage_hours).where(usage_hours.c.began_at < hours_before))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.backends.sql.calls import COUNT_EVERY
+from semmem.backends.sql.accounts import COUNT_EVERY
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, MemoryType, Scope
 from semmem.ports.calls import CallAnswer, KnownCall
