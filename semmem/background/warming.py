@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from semmem.ports.errors import JournalError
-from semmem.ports.maintenance import ActiveUsers
+from semmem.ports.housekeeping import ActiveUsers
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.kept import Preloaded
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
 
 from semmem.management.web_tokens import KeysUnavailable, NotValid, WebTokens, looks_like_one
+from semmem.ports.accounts import TokenRow
 from semmem.ports.errors import JournalError
-from semmem.ports.tokens import TokenRow
 from semmem.request.head import RequestHead
 from semmem.request.identity import user_in_header
 

@@ -24,7 +24,7 @@ from semmem.memory import (
     Scope,
 )
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
-from semmem.ports.history import CurationRecords, Dropped, Uses
+from semmem.ports.memory_records import Dropped, MemoryRecords, Uses
 from semmem.ports.store import Store
 from semmem.retrieval.context import estimate_tokens
 from semmem.upkeep.consolidation import Consolidator, Group
@@ -97,7 +97,7 @@ class Curation:
     """
 
     store: Store
-    records: CurationRecords
+    records: MemoryRecords
     dedup: Dedup
     undoing: Undoing
     consolidator: Consolidator

@@ -7,7 +7,7 @@ were before them, and what is written or erased meanwhile moves nobody else's me
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from typing_extensions import TypedDict
@@ -19,17 +19,11 @@ from semmem.management.listing import ROWS_MAX, BadCursor, Place, cursor_of, pla
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import MemoryShown, shown
 from semmem.memory import Memory, Scope
+from semmem.ports.housekeeping import KnownUsers
 from semmem.ports.store import Store
 
 USERS_READ_MAX = 50
 """On one page, which is short where they have little."""
-
-
-class KnownUsers(Protocol):
-    """Raises JournalError."""
-
-    async def users_after(self, user: str, *, limit: int) -> list[str]:
-        """Whoever may have memories, by name."""
 
 
 @dataclass(frozen=True, slots=True)

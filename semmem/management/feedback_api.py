@@ -14,7 +14,7 @@ from semmem.management.fields import NO_CONTROLS, Body, NewUser, ScopeName, Swit
 from semmem.management.problems import OF_USER, refuses
 from semmem.memory import Scope
 from semmem.ports.events import Announce, FeedbackGiven, nobody_listens
-from semmem.ports.feedback import FeedbackRecords
+from semmem.ports.memory_records import FeedbackRecords
 from semmem.ports.store import Store
 
 

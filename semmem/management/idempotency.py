@@ -17,7 +17,7 @@ from hashlib import blake2b
 from semmem.management.access import Caller, Denied
 from semmem.management.answers import Heard, Send, counts_of
 from semmem.management.rate_limits import name_of
-from semmem.ports.calls import CallAnswer, CallRecords, KnownCall
+from semmem.ports.accounts import CallAnswer, CallRecords, KnownCall
 from semmem.ports.errors import JournalError
 from semmem.request.head import RequestHead
 from semmem.text.digest import digest

@@ -23,7 +23,7 @@ from semmem.management.fields import Body, Moment, NewUser, UserId
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import Time, at, time_shown
 from semmem.management.switch_api import SwitchesShown, words
-from semmem.ports.tokens import TokenRecords, TokenRow
+from semmem.ports.accounts import TokenRecords, TokenRow
 from semmem.request.switches import Switches
 from semmem.text.digest import digest
 

@@ -10,7 +10,7 @@ from semmem.management.access import Act
 from semmem.management.door import CALLER
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import Time, time_shown
-from semmem.ports.work import EndedBatch, LiveBatch, Replica, WorkRecords
+from semmem.ports.housekeeping import EndedBatch, LiveBatch, Replica, WorkRecords
 
 BATCHES_DEFAULT, BATCHES_MAX = 20, 100
 WORDS_S = 3600.0

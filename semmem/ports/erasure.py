@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from semmem.memory import Forgetting, Memory, Scope, Turn
-from semmem.ports.history import UseStatistics, VersionHistory
-from semmem.ports.provisional import TurnState
-from semmem.ports.writes import HoldRecords, WriteRecords
+from semmem.memory import Forgetting, Memory, Turn
+from semmem.ports.memory_records import HoldRecords, MemoryRecords
 
 
-class ErasureRecords(VersionHistory, UseStatistics, Protocol):
+class ErasureRecords(MemoryRecords, HoldRecords, Protocol):
     """Marks, remembers and erases. Every call is idempotent. Raises JournalError."""
 
     async def begin_erasure(
@@ -32,16 +30,6 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
     async def pending_erasures(self, *, limit: int) -> list[Forgetting]:
         """What was begun and not finished by any process, longest ago first."""
 
-    async def release(self, hold_id: str) -> None:
-        """End the hold of an erasure that could not be finished now."""
-
-    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True) -> int:
-        """All that is kept beside these memories, in one transaction; how many earlier versions that were.
-
-        ``shuts_turns``: a turn that one of them was made of at once, or that said the same, and that waits for its
-        batch, is learnt from no more.
-        """
-
     async def mark_memories(self, memories: Sequence[Memory], *, at: float, now: float | None = None) -> int:
         """It stays known, as digests of ids, that these were erased then, so that no older copy brings them back. Of
         the record of conversations the turns go that they were learnt from; how many messages those had. Answers that
@@ -54,26 +42,6 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
         """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""
-
-    async def register_user(self, user: str) -> None:
-        """The user has memories again: they are gone through like anybody's."""
-
-
-class SparingRecords(VersionHistory, HoldRecords, WriteRecords, Protocol):
-    """What is asked when memories go of which something is not meant. Raises JournalError."""
-
-    async def is_erased(self, memory: Memory) -> bool:
-        """Whether an erasure took the memory, as it is, or is about to."""
-
-    async def turn_state(self, turn_id: str) -> tuple[TurnState, Turn | None]:
-        """As ``ProvisionalRecords.turn_state``."""
-
-
-class KnownUsers(Protocol):
-    """Of whom the journal's database holds anything. Raises JournalError."""
-
-    async def users_after(self, user: str, *, limit: int) -> list[str]:
-        """The next names in order, of those who may have memories or said something; empty when there is none."""
 
 
 class ReplicaRecords(Protocol):

@@ -14,8 +14,7 @@ from semmem.lifecycle.removal import remove
 from semmem.memory import MERGED, UNFOUNDED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
-from semmem.ports.history import Uses
-from semmem.ports.maintenance import MaintenanceRecords
+from semmem.ports.memory_records import MaintenanceRecords, Uses
 from semmem.ports.store import Store, Sweepable
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.reflections import withdraw

@@ -30,9 +30,9 @@ from semmem.config.stores_section import MilvusSection
 from semmem.config.values import DAY_S
 from semmem.lifecycle.holds import Holds
 from semmem.passages.shelves import ShelvedCollections
-from semmem.ports.collections import Collection, Collections, Described
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalUnavailable, SemmemError, StoreError
+from semmem.ports.store import Collection, Collections, Described
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.moving import Mover
 from semmem.reindex.reindexing import Reindexing

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, inspect
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Scope, Turn, TurnEnding
+from semmem.ports.housekeeping import Housekeeping
 from semmem.ports.learning import Batch, BatchQueue, BatchRecords, BatchRules, TopicRecords
-from semmem.ports.maintenance import Housekeeping
 from semmem.ports.recording import MessageRecords, SessionRecords, TurnClosed, TurnRecords
 
 

@@ -11,8 +11,7 @@ from semmem.backends.sql.marks import digest
 from semmem.backends.sql.part import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import upsert_into
 from semmem.backends.sql.tables import api_call_users, api_calls, api_tokens, replicas
-from semmem.ports.calls import CallAnswer, KnownCall
-from semmem.ports.tokens import TokenRow
+from semmem.ports.accounts import CallAnswer, KnownCall, TokenRow
 
 REVOKED_KEPT_S = 90 * 86_400.0
 """So long an operator can look up which token it was."""

@@ -23,12 +23,11 @@ from semmem.backends.sql.rows import (
 from semmem.backends.sql.tables import LIVE, accesses, batches, dropped, erasures, versions, votes
 from semmem.backends.sql.unlearnt import mark_forgotten
 from semmem.memory import REPEATED, Memory, Scope
-from semmem.ports.feedback import VoteRow
-from semmem.ports.history import Dropped, Uses
+from semmem.ports.memory_records import Dropped, Uses, VoteRow
 
 
 class SqlHistory(JournalPart):
-    """VersionHistory, UseRecords, UseStatistics, FeedbackRecords, and what else is kept of single memories."""
+    """UseRecords, FeedbackRecords, and what else is kept of single memories."""
 
     @one_write
     def keep_version(self, conn: Connection, memory: Memory) -> None:
@@ -75,16 +74,10 @@ class SqlHistory(JournalPart):
         return {row.memory_id: row.last_at for row in conn.execute(select(dropped).where(mine))}
 
     @one_write
-    def forget_versions(self, conn: Connection, scope: Scope, memory_id: str) -> int:
-        """As in the port. Bound to the scope like versions."""
-        locks.user(conn, scope.user)
-        return _forget_memories(conn, scope, [memory_id])
-
-    @one_write
     def forget_memories(
         self, conn: Connection, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True
     ) -> int:
-        """``forget_versions`` for many, in one transaction."""
+        """As in the port. Bound to the scope like versions."""
         locks.user(conn, scope.user)
         for ids in slices(memory_ids if shuts_turns else []):
             mark_forgotten(conn, scope.user, ids)

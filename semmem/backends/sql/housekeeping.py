@@ -38,7 +38,7 @@ from semmem.backends.sql.tables import (
     votes,
 )
 from semmem.backends.sql.unlearnt import WITHDRAWN, prune_notes
-from semmem.ports.work import EndedBatch, LiveBatch, Work
+from semmem.ports.housekeeping import EndedBatch, LiveBatch, Work
 
 
 def _counts(**rows: ColumnElement[bool]) -> Select[Any]:

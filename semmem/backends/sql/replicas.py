@@ -15,8 +15,8 @@ from semmem.backends.sql.part import REPLICA, VERSION, JournalPart, one_read, qu
 from semmem.backends.sql.rows import put
 from semmem.backends.sql.tables import obeyed, pending_erasures, reindex_writers, reindexes, replicas
 from semmem.memory import Forgetting
+from semmem.ports.housekeeping import Replica
 from semmem.ports.reindexing import Reindex, ReindexState
-from semmem.ports.work import Replica
 
 
 class SqlReplicas(JournalPart):

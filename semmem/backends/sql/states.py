@@ -24,8 +24,7 @@ from semmem.backends.sql.tables import (
     shown_blocks,
 )
 from semmem.ports.errors import JournalError
-from semmem.ports.session_states import CurrentState, Place, SessionState
-from semmem.ports.shown_blocks import ShownBlock, ShownRow
+from semmem.ports.session_states import CurrentState, Place, SessionState, ShownBlock, ShownRow
 from semmem.ports.talks import TALK_ID
 
 ASKED_MAX = 400

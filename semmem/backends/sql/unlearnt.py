@@ -31,7 +31,7 @@ from semmem.backends.sql.tables import (
     versions,
 )
 from semmem.memory import Memory, Turn, TurnEnding
-from semmem.ports.provisional import Noted, TurnState
+from semmem.ports.learning import Noted, TurnState
 from semmem.ports.recording import TurnClosed
 
 NOTED, FORGOTTEN, WITHDRAWN = range(3)

@@ -19,8 +19,8 @@ from msgspec import structs
 from semmem.memory import Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, PromptPrefix, nobody_listens
-from semmem.ports.history import VersionHistory
-from semmem.ports.shown_blocks import START, ShownBlock, ShownBlocks, ShownRow
+from semmem.ports.memory_records import VersionHistory
+from semmem.ports.session_states import START, ShownBlock, ShownBlocks, ShownRow
 from semmem.ports.talks import TALK_ID
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.ledger.anchors import Anchor

@@ -1,8 +1,9 @@
-"""Where it is kept which calls of the management API were made under an idempotency key, and what came of them."""
+"""What is kept for the management API: which calls were made under an idempotency key and what came of them; and its
+tokens, never the token, only what it is known again by."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,3 +45,37 @@ class CallRecords(Protocol):
 
     async def forget_calls(self) -> None:
         """All of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """``token_hash``: SHA-256 of the whole token, in hex. ``user_digest`` is empty where a token is of no single user,
+    else a digest of that user, so that all of a user's tokens can be revoked. Times are Unix seconds."""
+
+    id: str
+    role: str
+    label: str
+    user_digest: str
+    token_hash: str
+    created_at: float
+    expires_at: float | None = None
+    revoked_at: float | None = None
+
+    def is_good_at(self, now: float) -> bool:
+        """Whether nobody has taken it back, and its time is not over."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+class TokenRecords(Protocol):
+    """All raise JournalError."""
+
+    async def add_token(self, row: TokenRow) -> None: ...
+
+    async def token(self, token_id: str) -> TokenRow | None: ...
+
+    async def tokens(self) -> Sequence[TokenRow]:
+        """All, the newest first; those that are revoked too."""
+
+    async def revoke_tokens(self, *, now: float, token_id: str | None = None, user_digest: str | None = None) -> int:
+        """Revoke one token, all of a user, or where neither is given all there are; how many were not revoked until
+        now. They are gone 90 days later."""
