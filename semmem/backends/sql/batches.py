@@ -31,7 +31,7 @@ from sqlalchemy import (
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write, quiet_write
-from semmem.backends.sql.rows import facts_json, json_facts, know_users, put, row_scope, row_turn
+from semmem.backends.sql.rows import facts_json, json_facts, know_users, put, row_scope, row_turn, scope_row
 from semmem.backends.sql.tables import (
     IN_BATCH,
     LIVE,
@@ -240,18 +240,8 @@ def _make(conn: Connection, due: Due, lease_s: float, now: float, turns_max: int
     alike = and_(takes, turns.c.project == head.project, turns.c.agent == head.agent)
     chosen = conn.execute(select(turns.c.id).where(alike).order_by(*_ORDER).limit(turns_max)).scalars().all()
     batch_id = f"batch_{uuid.uuid4().hex}"
-    conn.execute(
-        insert(batches).values(
-            id=batch_id,
-            user_id=head.user_id,
-            project=head.project,
-            agent=head.agent,
-            session=head.session,
-            trigger_word=due.trigger,
-            attempt=1,
-            claimable_at=now + lease_s,
-        )
-    )
+    batch = {"id": batch_id, "trigger_word": due.trigger, "attempt": 1, "claimable_at": now + lease_s}
+    conn.execute(insert(batches).values({**scope_row(row_scope(head)), **batch}))
     conn.execute(update(turns).where(turns.c.id.in_(chosen)).values(batch_id=batch_id))
     know_users(conn, [head.user_id])
     return batch_id

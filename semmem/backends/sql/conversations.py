@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, case, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal_column, or_, select
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.continuing import settle_claims
@@ -139,23 +139,13 @@ def _message(said: Said, half: SaidHalf, turn: Row[Any], chars_max: int) -> Kept
         place=place_of(turn.opened_at, turn.id, Step(step.name, said.number, step.asked_at)),
         turn=turn.id,
         step=step.name,
-        number=said.number,
-        role=said.role,
         content=said.content[:chars_max],
-        at=said.at,
         cut=said.cut or len(said.content) > chars_max,
-        answers=said.answers,
-        calls=said.calls,
         model_asked=turn.model if said.role is Role.ASSISTANT else "",
-        model=said.model,
-        tokens_in=said.tokens_in,
-        tokens_out=said.tokens_out,
-        answer_id=said.answer_id,
-        finish_reason=said.finish_reason,
         after=half.after,
         turn_at=turn.opened_at,
-        whole=said.whole,
         shown=step.shown,
+        **{name: getattr(said, name) for name in ("number", "role", "at", "answers", *_OF_AN_ANSWER)},
     )
 
 
@@ -195,11 +185,11 @@ def _number(conn: Connection, ids: Sequence[str]) -> int:
     return int(conn.execute(select(func.count()).select_from(conversation_messages).where(these)).scalar_one())
 
 
-def _conversations_upsert(dialect: str) -> Insert:
+def _conversations_upsert(dialect: str) -> Any:
     """Of two times the earlier beginning stays and the later end. How far it is only says who knows it."""
     statement = upsert_into(dialect, conversations)
     old, new = conversations.c, statement.excluded
-    upsert: Insert = statement.on_conflict_do_update(
+    return statement.on_conflict_do_update(
         index_elements=["id"],
         set_={
             "created_at": case((new.created_at < old.created_at, new.created_at), else_=old.created_at),
@@ -211,37 +201,24 @@ def _conversations_upsert(dialect: str) -> Insert:
             ),
         },
     )
-    return upsert
 
 
 def _from_earlier(old: Any, new: Any) -> ColumnElement[bool]:
     return and_(new.withheld_from != _EMPTY, or_(old.withheld_from == _EMPTY, old.withheld_from > new.withheld_from))
 
 
-_REPLACED = (
-    "at",
-    "content",
-    "cut",
-    "calls",
-    "model",
-    "backend",
-    "tokens_in",
-    "tokens_out",
-    "answer_id",
-    "finish_reason",
-    "whole",
-    "withheld",
-)
+_OF_AN_ANSWER = ("calls", "model", "tokens_in", "tokens_out", "answer_id", "finish_reason", "whole")
+_REPLACED = (*_OF_AN_ANSWER, "at", "content", "cut", "backend", "withheld")
 
 
-def _messages_upsert(dialect: str) -> Insert:
+def _messages_upsert(dialect: str) -> Any:
     """A later answer at the same place replaces an earlier one; what users and tools said stays as it was first. What
     they go on from only the request's half says, and of what was shown nothing is unlearnt."""
     statement = upsert_into(dialect, conversation_messages)
     old, new = conversation_messages.c, statement.excluded
     is_later = and_(new.role == Role.ASSISTANT.value, old.at <= new.at)
     says_after = and_(old.after == _EMPTY, new.after != _EMPTY)
-    upsert: Insert = statement.on_conflict_do_update(
+    return statement.on_conflict_do_update(
         index_elements=["turn_id", "step", "number"],
         set_={
             **{name: case((is_later, new[name]), else_=old[name]) for name in _REPLACED},
@@ -250,7 +227,6 @@ def _messages_upsert(dialect: str) -> Insert:
         },
         where=and_(old.conversation_id == new.conversation_id, or_(is_later, says_after)),
     )
-    return upsert
 
 
 _ANY = KeptConversation("", Scope("-"), "", 0.0, 0.0)

@@ -17,12 +17,13 @@ from semmem.backends.sql.conversation_erasure import forget_said
 from semmem.backends.sql.database import ERASED as ERASED_NEWS
 from semmem.backends.sql.holds import HOLD, end_hold, hold_user
 from semmem.backends.sql.part import JournalPart, one_read, one_write
-from semmem.backends.sql.rows import NARROWING, json_memory, raise_times, scope_row, within
+from semmem.backends.sql.rows import json_memory, raise_times, scope_row, within
 from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import (
     ERASED,
     IN_BATCH,
     LIVE,
+    NARROWING,
     accesses,
     answers,
     batches,

@@ -108,7 +108,7 @@ class SqlHistory(JournalPart):
         entries_max: int,
     ) -> None:
         """As in the port. What is erased gets no vote."""
-        locks.votes(conn)
+        locks.alone_with(conn, locks.VOTES)
         locks.users_shared(conn, [user])
         erased_at = marks.users_forgotten_at(conn, [user]).get(user)
         if erased_at is not None and now <= erased_at:

@@ -21,10 +21,11 @@ from semmem.backends.sql.erasure import bare_id, forgetting
 from semmem.backends.sql.holds import is_live, is_marked
 from semmem.backends.sql.marks import lower
 from semmem.backends.sql.part import JournalPart, one_read, one_write
-from semmem.backends.sql.rows import NARROWING, raise_times, row_scope
+from semmem.backends.sql.rows import raise_times, row_scope
 from semmem.backends.sql.states import forget_all_states
 from semmem.backends.sql.tables import (
     IN_BATCH,
+    NARROWING,
     WAITING,
     accesses,
     answers,

@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    Connection,
-    Insert,
-    Row,
-    Select,
-    and_,
-    case,
-    delete,
-    func,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import BindParameter, Connection, Row, Select, Table, and_, case, delete, func, or_, select, tuple_
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.prepared import Prepared, PreparedForMany
 from semmem.backends.sql.rows import answer_row, closed_row, opened_row, upsert_into
-from semmem.backends.sql.tables import (
-    CLOSING,
-    CLOSING_ORDER,
-    ERASED,
-    REFUSED,
-    answers,
-    as_told,
-    said_messages,
-    turns,
-)
+from semmem.backends.sql.tables import CLOSING, CLOSING_ORDER, ERASED, REFUSED, answers, as_told, said_messages, turns
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.recording import SaidBefore, TurnClosed
 
@@ -61,13 +39,16 @@ class SqlRecording(JournalPart):
     def _record(self, conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> int:
         """How many were turned away."""
         if locks.needed(conn):
-            opened, closed = sorted(opened, key=_turn_of_opened), sorted(closed, key=_turn_of_closed)
+            # in one order, so that two commits of the same turns do not wait in a circle
+            opened, closed = sorted(opened, key=attrgetter("id")), sorted(closed, key=attrgetter("turn_id"))
             locks.users_shared(conn, {turn.scope.user for turn in opened})
         admitted = marks.admitted(conn, opened) if opened else []
         if admitted:
-            record_opened(conn, admitted)
-        if closed:
-            record_closed(conn, closed)
+            _OPENED.run(conn, [opened_row(turn) for turn in admitted])
+        if ended := [closed_row(half) for half in closed if half.status in CLOSING]:
+            _CLOSED.run(conn, ended)
+        if named := [answer_row(half) for half in closed if half.answer_id]:
+            _ANSWERS.run(conn, named)
         record_said(conn, opened, closed)
         self._database.tell(conn, at_once=False)
         return len(opened) - len(admitted)
@@ -81,27 +62,7 @@ class SqlRecording(JournalPart):
         return marks.forgotten_at(conn, user)
 
 
-def _turn_of_opened(turn: Turn) -> str:
-    """One order for everybody, so that two commits of the same turns do not wait in a circle."""
-    return turn.id
-
-
-def _turn_of_closed(half: TurnClosed) -> str:
-    return half.turn_id
-
-
-def record_opened(conn: Connection, opened: Sequence[Turn]) -> None:
-    _OPENED.run(conn, [opened_row(turn) for turn in opened])
-
-
-def record_closed(conn: Connection, closed: Sequence[TurnClosed]) -> None:
-    if ended := [closed_row(half) for half in closed if half.status in CLOSING]:
-        _CLOSED.run(conn, ended)
-    if named := [answer_row(half) for half in closed if half.answer_id]:
-        _ANSWERS.run(conn, named)
-
-
-def _opened_upsert(dialect: str) -> Insert:
+def _opened_upsert(dialect: str) -> Any:
     """The earliest opening stays. Later ones only show that the session is alive.
 
     An id that another user or session already has is not a retry, and an erased one stays erased. What is in a batch
@@ -114,15 +75,14 @@ def _opened_upsert(dialect: str) -> Insert:
     kept = {name: case((first, new[name]), else_=old[name]) for name in _OPENED_COLUMNS - {"id", "seen_at"}}
     later = or_(old.seen_at.is_(None), old.seen_at < new.seen_at)
     same = and_(old.user_id == new.user_id, old.session == new.session)
-    upsert: Insert = statement.on_conflict_do_update(
+    return statement.on_conflict_do_update(
         index_elements=["id"],
         set_={**kept, "seen_at": case((later, new.seen_at), else_=old.seen_at)},
         where=and_(old.closing != ERASED, or_(old.opened_at.is_(None), same)),
     )
-    return upsert
 
 
-def _closed_upsert(dialect: str) -> Insert:
+def _closed_upsert(dialect: str) -> Any:
     """Of two closes the one that says more stays, then the earlier. A refusal ends a turn that is in no batch, until
     the same turn is asked again and answered (a client that was throttled and tries again)."""
     statement = upsert_into(dialect, turns)
@@ -137,25 +97,22 @@ def _closed_upsert(dialect: str) -> Insert:
     refused = and_(new.closing == REFUSED, unbatched)
     asked_again = and_(old.closing == REFUSED, unbatched)
     kept = {name: new[name] for name in ("closing", "closed_at", "answer", "finish_reason")}
-    upsert: Insert = statement.on_conflict_do_update(
+    return statement.on_conflict_do_update(
         index_elements=["id"],
         set_={**kept, "done_at": case((refused, new.closed_at), (asked_again, None), else_=old.done_at)},
         where=rank(new) < rank(old),
     )
-    return upsert
 
 
-def _answers_insert(dialect: str) -> Insert:
-    """The first turn that was answered under a name keeps it."""
-    insert: Insert = upsert_into(dialect, answers).on_conflict_do_nothing()
-    return insert
+def _first_stays(dialect: str, table: Table) -> Any:
+    return upsert_into(dialect, table).on_conflict_do_nothing()
 
 
 _OPENED_COLUMNS = opened_row(Turn(id="", scope=Scope("-"), ordinal=0, user_text="", opened_at=0.0)).keys()
 _ANY_CLOSE = TurnClosed("", TurnEnding.ANSWERED, 0.0)
 _OPENED = Prepared(_opened_upsert, _OPENED_COLUMNS)
 _CLOSED = Prepared(_closed_upsert, closed_row(_ANY_CLOSE))
-_ANSWERS = Prepared(_answers_insert, answer_row(_ANY_CLOSE))
+_ANSWERS = Prepared(lambda dialect: _first_stays(dialect, answers), answer_row(_ANY_CLOSE))
 
 
 # --- which messages were journalled or declined, as bare ids ---------------------------------------------------------
@@ -169,12 +126,7 @@ def record_said(conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnC
         _SAID.run(conn, sorted(rows, key=itemgetter("id", "ordinal")))
 
 
-def _said_insert(dialect: str) -> Insert:
-    insert: Insert = upsert_into(dialect, said_messages).on_conflict_do_nothing()
-    return insert
-
-
-_SAID = Prepared(_said_insert, ("id", "ordinal", "at"))
+_SAID = Prepared(lambda dialect: _first_stays(dialect, said_messages), ("id", "ordinal", "at"))
 
 
 def _bare_row(half: TurnClosed) -> dict[str, object]:

@@ -12,13 +12,11 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, ColumnElement, Connection, Row, Table, and_, delete, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
-from semmem.backends.sql.tables import ANSWERED, CLOSING, REFUSED, users
+from semmem.backends.sql.tables import ANSWERED, CLOSING, NARROWING, REFUSED, users
 from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Standing, Turn
 from semmem.ports.errors import JournalError
 from semmem.ports.recording import TurnClosed
 
-NARROWING = ("project", "agent", "session")
-"""What a scope may name beside its user."""
 IDS_MAX = 500
 """Ids in one statement: SQLite takes some thousands of parameters."""
 T = TypeVar("T")

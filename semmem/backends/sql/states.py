@@ -3,7 +3,7 @@ of what may be kept, and whatever is erased of a user takes all of the user's al
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ from semmem.ports.talks import TALK_ID
 
 ASKED_MAX = 400
 """Messages that are looked up in one statement."""
+_STATE = ("session", "turns", "replaced", "digest", "made_at", "expires_at", "made_by")
 
 
 class SqlSessionStates(JournalPart):
@@ -52,14 +53,8 @@ class SqlSessionStates(JournalPart):
         locks.user(conn, state.user)
         if not _may_be_kept(conn, state.user, said):
             return False
-        row = {"user_id": state.user, "session": state.session, "turns": state.turns} | {
-            "replaced": state.replaced,
-            "digest": state.digest,
-            "made_at": state.made_at,
-            "expires_at": state.expires_at,
-            "made_by": state.made_by,
-            "body": msgspec.json.encode(state.state).decode(),
-        }
+        row = {name: getattr(state, name) for name in _STATE}
+        row |= {"user_id": state.user, "body": msgspec.json.encode(state.state).decode()}
         put(conn, session_states, row)
         mine = session_states.c.user_id == state.user
         keep_newest(conn, and_(mine, session_states.c.session == state.session), session_states.c.made_at, per_session)
@@ -76,7 +71,8 @@ class SqlSessionStates(JournalPart):
         users = sorted({user for user, _, _ in rows})
         locks.users_shared(conn, users)
         erased = {user: erased_at(conn, user) for user in users}
-        removed = _removed(conn, {each for _, _, block in rows if block for each in _talks(block)})
+        talks = sorted({each for _, _, block in rows if block for each in _talks(block)})
+        removed = {row.id: row.forgotten_at for row in among(conn, forgotten_conversations.c.id, talks)}
         # by user and session, as every process does it: two that write at once do not wait for each other in a circle
         for user, session, block in sorted(rows, key=lambda row: row[:2]):
             then = erased[user]
@@ -84,7 +80,9 @@ class SqlSessionStates(JournalPart):
                 of_session = and_(shown_blocks.c.user_id == user, shown_blocks.c.session == session)
                 conn.execute(delete(shown_blocks).where(of_session))
             elif then is not None and block.shown_at > max([then, *(removed.get(each, 0.0) for each in _talks(block))]):
-                _keep(conn, user, session, block)
+                row = {"user_id": user, "session": session}
+                row |= {name: getattr(block, name) for name in ("anchor", "shown_at", "expires_at")}
+                put(conn, shown_blocks, row | {"body": _body(block)})
         for user in users:
             keep_newest(conn, shown_blocks.c.user_id == user, shown_blocks.c.shown_at, per_user)
 
@@ -135,8 +133,7 @@ def _state(row: Row[Any]) -> SessionState:
         state = msgspec.json.decode(row.body, type=CurrentState)
     except msgspec.MsgspecError:
         raise JournalError("the journal holds a state that cannot be read") from None
-    told = (row.replaced, row.digest, row.turns, row.made_at, row.expires_at)
-    return SessionState(row.user_id, row.session, *told, state, row.made_by)
+    return SessionState(user=row.user_id, state=state, **{name: getattr(row, name) for name in _STATE})
 
 
 _COLUMNS = shown_blocks.c
@@ -158,21 +155,8 @@ def _talks(block: ShownBlock) -> list[str]:
     return [each for each, _ in block.memories if each.startswith(TALK_ID)]
 
 
-def _removed(conn: Connection, talks: Set[str]) -> dict[str, float]:
-    """When those of these conversations were removed that were."""
-    return {row.id: row.forgotten_at for row in among(conn, forgotten_conversations.c.id, sorted(talks))}
-
-
-def _keep(conn: Connection, user: str, session: str, block: ShownBlock) -> None:
-    row = {
-        "user_id": user,
-        "session": session,
-        "anchor": block.anchor,
-        "shown_at": block.shown_at,
-        "expires_at": block.expires_at,
-        "body": msgspec.json.encode(structs.replace(block, expires_at=0.0)).decode(),
-    }
-    put(conn, shown_blocks, row)
+def _body(block: ShownBlock) -> str:
+    return msgspec.json.encode(structs.replace(block, expires_at=0.0)).decode()
 
 
 def _block(body: str, expires_at: float) -> ShownBlock:

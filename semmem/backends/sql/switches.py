@@ -25,7 +25,7 @@ class SqlSwitches(JournalPart):
     def set_switch(
         self, conn: Connection, key: str, group: str, switch: Switch, *, now: float, entries_max: int
     ) -> bool:
-        locks.switches(conn)
+        locks.alone_with(conn, locks.SWITCHES)
         others = select(func.count()).select_from(memory_switches).where(_SAID, memory_switches.c.key != key)
         if switch != Switch() and conn.execute(others).scalar_one() >= entries_max:
             return False
