@@ -1,7 +1,7 @@
 """Routes for whoever operates semmem: batches and how they ended, and who shares the journal. No content, no users."""
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Protocol
 
 from fastapi import APIRouter, Query, Request
 from typing_extensions import TypedDict
@@ -10,11 +10,21 @@ from semmem.management.access import Act
 from semmem.management.door import CALLER
 from semmem.management.problems import OF_ROLE, refuses
 from semmem.management.shown import Time, time_shown
-from semmem.ports.housekeeping import EndedBatch, LiveBatch, Replica, WorkRecords
+from semmem.ports.housekeeping import EndedBatch, LiveBatch, Replica, Work
 
 BATCHES_DEFAULT, BATCHES_MAX = 20, 100
 WORDS_S = 3600.0
 """Of how long ``words`` tells."""
+
+
+class WorkRecords(Protocol):
+    """Raises JournalError."""
+
+    async def work(self, *, ended_after: float, limit: int) -> Work:
+        """``words`` of what ended after then; at most ``limit`` batches of each list."""
+
+    async def replicas(self) -> Sequence[Replica]:
+        """Who showed life lately, longest first; none where nobody can share the journal."""
 
 
 class WaitingShown(TypedDict):

@@ -228,18 +228,6 @@ class ConversationFacets:
     tags: Sequence[tuple[str, int]]
 
 
-class ConversationRecording(Protocol):
-    """What records and what keeps it small. Raises JournalError."""
-
-    async def record_said(self, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
-        """Keep them, in one transaction, in any order, any number of times. A later answer of the same step takes the
-        place of an earlier one. What was said before its scope, its conversation or a memory of it was erased is
-        turned away, whenever it comes."""
-
-    async def prune_conversations(self, *, said_before: float) -> Counter[str]:
-        """Forget messages of turns from before this time, and conversations of which nothing is left; how many."""
-
-
 class ConversationRecords(Protocol):
     """What was recorded, for whoever may see it. Every call is bound to a scope. Raises JournalError."""
 

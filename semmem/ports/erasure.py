@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from semmem.memory import Forgetting, Memory, Turn
+from semmem.memory import Forgetting, Memory
 from semmem.ports.memory_records import HoldRecords, MemoryRecords
 
 
@@ -42,35 +42,6 @@ class ErasureRecords(MemoryRecords, HoldRecords, Protocol):
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
         """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""
-
-
-class ReplicaRecords(Protocol):
-    """Processes that share the database, and what each of them hides for the others. Raises JournalError."""
-
-    async def pending_erasures(self, *, limit: int) -> list[Forgetting]:
-        """What was begun and not finished by any process, longest ago first."""
-
-    async def obey(self, what: Forgetting, turned_away: Sequence[str]) -> None:
-        """This process neither shows nor writes it any more. ``turned_away``: turns of it that waited here, of which
-        nothing shall be written later either."""
-
-    async def not_obeyed(self, what: Forgetting) -> int:
-        """How many of the other processes that are alive may still show or write it."""
-
-
-class UnlearntTurns(Protocol):
-    """Turns from which no batch has learnt yet, and their words. Raises JournalError."""
-
-    async def unlearnt(self, user: str, *, until: float, limit: int) -> list[Turn]:
-        """Those of the user opened then or before, in a batch or not, the newest ``limit`` of them, newest first."""
-
-    async def reword(self, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]) -> int:
-        """Put other words in the place of a turn's, in one transaction: by its id what it says, and what it shall.
-
-        A turn that says something else by now, or was learnt from, is left alone. The batches that have one of them in
-        their hands end, and may write no more, nor keep versions of these memories; their turns wait for another.
-        Returns how many those were.
-        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,6 @@ class KnownUsers(Protocol):
         """The next names in order, of those who may have memories or said something; empty when there is none."""
 
 
-class ActiveUsers(Protocol):
-    """Who has talked lately. Raises JournalError."""
-
-    async def users_active(self, *, limit: int) -> list[str]:
-        """Users, those whose turns are the latest first: at most ``limit``, fewer where some of them talk a lot."""
-
-
 class Housekeeping(Protocol):
     """What keeps the database small, and says how full it is. Raises JournalError."""
 
@@ -87,13 +80,3 @@ class Replica:
     seen_at: float
     since: float | None
     is_own: bool
-
-
-class WorkRecords(Protocol):
-    """Raises JournalError."""
-
-    async def work(self, *, ended_after: float, limit: int) -> Work:
-        """``words`` of what ended after then; at most ``limit`` batches of each list."""
-
-    async def replicas(self) -> Sequence[Replica]:
-        """Who showed life lately, longest first; none where nobody can share the journal."""

@@ -5,7 +5,7 @@ Whoever changes a user's memories is alone with them: a batch, or a hold. Everyt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,19 +54,6 @@ class VersionHistory(Protocol):
 
     async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
         """Earlier versions, oldest first."""
-
-
-class FeedbackRecords(Protocol):
-    """Which memories were called helpful, and which were not. Numbers alone, no content."""
-
-    async def add_votes(
-        self, user: str, memories: Mapping[str, float], *, helpful: bool, now: float, entries_max: int
-    ) -> None:
-        """One vote for each of these memories, by id; the value is when it was last said: what was voted before then
-        does not count any more. Of all users' memories at most ``entries_max`` have votes, those voted on last."""
-
-    async def votes_since(self, number: int) -> Sequence[VoteRow]:
-        """Those with a greater number, in its order."""
 
 
 class HoldRecords(Protocol):
@@ -147,25 +134,3 @@ class ManagementRecords(MemoryRecords, Protocol):
 
     async def end_session(self, user: str, session: str, *, now: float) -> int:
         """Ask for the session's waiting turns to be learnt from now; how many wait."""
-
-
-class MaintenanceRecords(HoldRecords, MemoryRecords, Protocol):
-    """What those need who go through everything when nobody asks: who has memories, and what is left over of them."""
-
-    async def users_due(self, *, maintained_before: float, limit: int) -> list[str]:
-        """Users whose memories were last gone through before then, longest ago first."""
-
-    async def mark_maintained(self, user: str, *, now: float) -> None:
-        """The user's memories were gone through."""
-
-    async def said_again(self, user: str) -> dict[str, float]:
-        """When what a memory says was last said again and not stored (seconds), by memory id."""
-
-    async def forget_user(self, user: str) -> None:
-        """Erase versions, statistics and the name of a user who has no memories. Turns stay."""
-
-    async def orphans(self, *, limit: int) -> list[tuple[str, str]]:
-        """(user, memory id) of what was forgotten under batches and holds that have ended.
-
-        A worker that died between its write and its second question may have left such a memory in the store.
-        """

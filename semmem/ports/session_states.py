@@ -85,15 +85,3 @@ class ShownBlock(Struct, frozen=True):
 
 ShownRow = tuple[str, str, ShownBlock | None]
 """User, session and block; None: forget the session's blocks."""
-
-
-class ShownBlocks(Protocol):
-    """The blocks of sessions, a session by any name that stands for it. Raises JournalError."""
-
-    async def shown_blocks(self, user: str, session: str, *, now: float) -> list[ShownBlock]:
-        """Those that are not expired, in the order in which they were shown."""
-
-    async def keep_shown(self, rows: Sequence[ShownRow], *, per_user: int) -> None:
-        """Keep blocks in their order, the ``per_user`` newest of a user. Of one anchor the last stays. None is kept of
-        what was shown before the user's last erasure, whatever that was of, nor with a conversation before that was
-        removed."""
