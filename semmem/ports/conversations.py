@@ -44,9 +44,8 @@ class Whole(IntEnum):
 class Step(msgspec.Struct, frozen=True, array_like=True):
     """Where in its turn an answer stands; it travels in the ticket. ``name`` is empty where the request brings the
     whole history, so that ``number`` alone tells. ``asked_at`` in seconds since 1970. ``whole``: a word of Whole, as
-    far as the request goes. ``claim``: of a request that names a conversation of its API, see
-    semmem.ports.continuing. ``shown``: the ids of the memories and conversations in the request's block, at most
-    SHOWN_MAX."""
+    far as the request goes. ``claim``: of a request that names a conversation of its API, see semmem.ports.continuing.
+    ``shown``: the ids of the memories and conversations in the request's block, at most SHOWN_MAX."""
 
     name: str
     number: int

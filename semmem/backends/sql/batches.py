@@ -68,7 +68,7 @@ class SqlBatches(JournalPart):
 
     @quiet_write
     def claim(self, conn: Connection, rules: BatchRules, *, now: float) -> Batch | None:
-        """As in the port. Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds.
+        """Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds.
 
         A turn that was refused meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch
         of which nothing is left is finished as ``empty``. A batch's turns are all of one scope.
@@ -87,27 +87,27 @@ class SqlBatches(JournalPart):
 
     @one_write
     def save_facts(self, conn: Connection, batch_id: str, facts: Sequence[Fact]) -> None:
-        """As in the port. The first facts that are saved stay."""
+        """The first facts that are saved stay."""
         locks.user_of_batch(conn, batch_id)
         unsaved = and_(batches.c.id == batch_id, LIVE, batches.c.facts.is_(None))
         conn.execute(update(batches).where(unsaved).values(facts=facts_json(facts)))
 
     @one_write
     def mark_applied(self, conn: Connection, batch_id: str, count: int) -> None:
-        """As in the port. The number only rises."""
+        """The number only rises."""
         higher = and_(batches.c.id == batch_id, LIVE, batches.c.applied < count)
         conn.execute(update(batches).where(higher).values(applied=count))
 
     @one_write
     def finish(self, conn: Connection, batch_id: str, status: str, *, now: float) -> None:
-        """As in the port. The first status stays."""
+        """The first status stays."""
         locks.user_of_batch(conn, batch_id)
         _finish(conn, batch_id, status, now)
 
     @one_write
     def postpone(self, conn: Connection, batch_id: str, *, until: float) -> None:
-        """As in the port. Its user's other turns wait with it; holds do not. One that was had while the batch was
-        aside, and that it did not wait for, goes on."""
+        """Its user's other turns wait with it; holds do not. One that was had while the batch was aside, and that it
+        did not wait for, goes on."""
         locks.user_of_batch(conn, batch_id)
         held_until = conn.execute(select(resting.c.held_until).where(resting.c.batch_id == batch_id)).scalar()
         this = update(batches).where(batches.c.id == batch_id, LIVE)
@@ -116,7 +116,7 @@ class SqlBatches(JournalPart):
 
     @one_write
     def set_aside(self, conn: Connection, batch_id: str) -> None:
-        """As in the port. As a batch that rests, but for its lease."""
+        """As a batch that rests, but for its lease."""
         locks.user_of_batch(conn, batch_id)
         until = conn.execute(select(batches.c.claimable_at).where(batches.c.id == batch_id, LIVE)).scalar()
         if until is not None:
@@ -124,7 +124,7 @@ class SqlBatches(JournalPart):
 
     @one_write
     def take_up(self, conn: Connection, batch_id: str, *, now: float) -> bool:
-        """As in the port. After a hold whose holder died the batch has its own lease again."""
+        """After a hold whose holder died the batch has its own lease again."""
         locks.user_of_batch(conn, batch_id)
         row = conn.execute(select(resting).where(resting.c.batch_id == batch_id)).first()
         if row is None:

@@ -51,7 +51,6 @@ class SqlErasure(JournalPart):
     async def begin_erasure(
         self, what: Forgetting, *, now: float, turned_away: Sequence[str] = (), hold_s: float = 60.0
     ) -> tuple[str, Counter[str]]:
-        """As in the port."""
         await self.notice_clock()
         return await self._begin_erasure(what, now=now, turned_away=turned_away, hold_s=hold_s)
 
@@ -80,7 +79,7 @@ class SqlErasure(JournalPart):
 
     @one_write
     def finish_erasure(self, conn: Connection, what: Forgetting, hold_id: str) -> None:
-        """As in the port. Nobody needs to know any more whose it was."""
+        """Nobody needs to know any more whose it was."""
         locks.user(conn, what.scope.user)
         end_hold(conn, hold_id)
         live = select(batches.c.id).where(LIVE)

@@ -31,7 +31,7 @@ class SqlHistory(JournalPart):
 
     @one_write
     def keep_version(self, conn: Connection, memory: Memory) -> None:
-        """As in the port. Beyond ``versions_max`` the oldest go. What is erased is not kept."""
+        """Beyond ``versions_max`` the oldest go. What is erased is not kept."""
         locks.users_shared(conn, [memory.user])
         scope = Scope(memory.user, memory.project, memory.agent, memory.session)
         if marks.is_forgotten(conn, scope, memory.said_at) or holds.is_forgotten(conn, scope, memory.id):
@@ -45,7 +45,7 @@ class SqlHistory(JournalPart):
 
     @one_read
     def versions(self, conn: Connection, scope: Scope, memory_id: str) -> list[Memory]:
-        """As in the port. Those of another user, project, agent or session than the scope names are not seen."""
+        """Those of another user, project, agent or session than the scope names are not seen."""
         this = and_(within(versions, scope), versions.c.memory_id == memory_id)
         bodies = select(versions.c.body).where(this).order_by(versions.c.version)
         return [json_memory(body) for body in conn.execute(bodies).scalars()]
@@ -77,7 +77,7 @@ class SqlHistory(JournalPart):
     def forget_memories(
         self, conn: Connection, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True
     ) -> int:
-        """As in the port. Bound to the scope like versions."""
+        """Bound to the scope like versions."""
         locks.user(conn, scope.user)
         for ids in slices(memory_ids if shuts_turns else []):
             mark_forgotten(conn, scope.user, ids)
@@ -85,7 +85,7 @@ class SqlHistory(JournalPart):
 
     @one_write
     def record_uses(self, conn: Connection, uses: Sequence[tuple[str, str, Uses]]) -> None:
-        """As in the port. The uses of what is erased are not kept."""
+        """The uses of what is erased are not kept."""
         named = {user for user, _, _ in uses}
         locks.users_shared(conn, named)
         erased = marks.users_forgotten_at(conn, named)
@@ -107,7 +107,7 @@ class SqlHistory(JournalPart):
         now: float,
         entries_max: int,
     ) -> None:
-        """As in the port. What is erased gets no vote."""
+        """What is erased gets no vote."""
         locks.alone_with(conn, locks.VOTES)
         locks.users_shared(conn, [user])
         erased_at = marks.users_forgotten_at(conn, [user]).get(user)

@@ -136,7 +136,7 @@ class SqlHousekeeping(JournalPart):
 
     @one_read
     def users_after(self, conn: Connection, user: str, *, limit: int) -> list[str]:
-        """As in the port. Of an erased turn nobody knows whose it was: its user is empty."""
+        """Of an erased turn nobody knows whose it was: its user is empty."""
         known = (
             select(table.c.user_id).where(table.c.user_id > user).distinct().order_by(table.c.user_id).limit(limit)
             for table in (users, turns, conversations, session_states, shown_blocks)
@@ -145,7 +145,7 @@ class SqlHousekeeping(JournalPart):
 
     @one_read
     def users_active(self, conn: Connection, *, limit: int) -> list[str]:
-        """As in the port. Read along the indexes, so that it takes as long in a large journal as in a small one."""
+        """Read along the indexes, so that it takes as long in a large journal as in a small one."""
         lately = (
             select(turns.c.user_id).where(WAITING).order_by(turns.c.opened_at.desc()),
             select(turns.c.user_id).where(turns.c.done_at.is_not(None)).order_by(turns.c.done_at.desc()),
@@ -165,7 +165,7 @@ class SqlHousekeeping(JournalPart):
 
     @one_read
     def recorded_ids(self, conn: Connection, user: str) -> set[str]:
-        """As in the port. What its batch removed is kept as a version on purpose, until its turn is pruned."""
+        """What its batch removed is kept as a version on purpose, until its turn is pruned."""
         withdrawn = select(provisional.c.memory_id).where(
             provisional.c.user_id == user, provisional.c.state == WITHDRAWN
         )

@@ -27,7 +27,7 @@ class SqlRecording(JournalPart):
     turned_away = 0
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
-        """As in the port. First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first.
+        """First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first.
 
         ``Turn.answer`` is not read: answers come with their closed half.
         """

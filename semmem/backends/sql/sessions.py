@@ -23,7 +23,7 @@ class SqlSessions(JournalPart):
 
     @one_read
     def session_start(self, conn: Connection, user: str, session_key: str, *, seen_since: float) -> float | None:
-        """As in the port. Of several sessions with this key, the one with the newest turn.
+        """Of several sessions with this key, the one with the newest turn.
 
         A retry of an old turn keeps its session alive as well, so it counts when the turn was last opened.
         """
@@ -38,14 +38,13 @@ class SqlSessions(JournalPart):
 
     @one_read
     def latest_answer(self, conn: Connection, user: str, session: str) -> tuple[str, str, float] | None:
-        """As in the port: among the newest LATEST_TURNS turns."""
+        """Among the newest LATEST_TURNS turns."""
         row = conn.execute(_LATEST_ANSWER, {"user": user, "session": session}).first()
         return None if row is None else (row.turn_id, row.id, row.answered_at)
 
     @one_write
     def end_session(self, conn: Connection, user: str, session: str, *, now: float) -> int:
-        """As in the port. Turns opened after ``now`` are not affected, those that arrive late are: the mark outlives
-        this call."""
+        """Turns opened after ``now`` are not affected, those that arrive late are: the mark outlives this call."""
         raise_times(conn, session_ends.c.ended_at, [{"user_id": user, "session": session, "ended_at": now}])
         self._database.tell(conn)
         waiting = and_(WAITING, turns.c.user_id == user, turns.c.session == session, turns.c.opened_at <= now)
@@ -53,8 +52,7 @@ class SqlSessions(JournalPart):
 
     @one_write
     def cut_session(self, conn: Connection, user: str, session: str, *, before: float) -> None:
-        """As in the port. A cut that lies before an earlier one changes nothing, and neither does one among turns that
-        are erased."""
+        """A cut that lies before an earlier one changes nothing, and neither does one among turns that are erased."""
         locks.users_shared(conn, [user])
         if not marks.is_forgotten(conn, Scope(user, session=session), before):
             mark = {"user_id": user, "session": session, "drifted_at": before}
@@ -62,7 +60,7 @@ class SqlSessions(JournalPart):
             self._database.tell(conn)
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
-        """As in the port. Without a session nothing is written."""
+        """Without a session nothing is written."""
         if marked := sorted({*sessions} - {""}):
             await self._mark_pasts(user, marked, now)
 

@@ -43,7 +43,6 @@ class SqlSessionStates(JournalPart):
 
     @one_read
     def last_erased(self, conn: Connection, user: str) -> float | None:
-        """As the port says."""
         return erased_at(conn, user)
 
     @quiet_write

@@ -99,20 +99,20 @@ class SqlUnlearnt(JournalPart):
 
     @one_write
     def settle_provisional(self, conn: Connection, turn_ids: Sequence[str]) -> None:
-        """As in the port. A turn that waits again, since its batch was ended, keeps its notes for the next one."""
+        """A turn that waits again, since its batch was ended, keeps its notes for the next one."""
         over = and_(provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id != READ)
         waits = select(turns.c.id).where(turns.c.id == provisional.c.turn_id, WAITING).exists()
         conn.execute(delete(provisional).where(over, provisional.c.state != WITHDRAWN, ~waits))
 
     @one_write
     def note_withdrawn(self, conn: Connection, turn_id: str, memory_id: str) -> None:
-        """As in the port. What somebody had erased meanwhile stays known as that."""
+        """What somebody had erased meanwhile stays known as that."""
         this = and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
         conn.execute(update(provisional).where(this, provisional.c.state == NOTED).values(state=WITHDRAWN))
 
     @one_write
     def shut(self, conn: Connection, turn_id: str, memory_id: str) -> None:
-        """As in the port. A turn that waits may be of a batch that is tried again, and noted nothing at once."""
+        """A turn that waits may be of a batch that is tried again, and noted nothing at once."""
         locks.user_of_turn(conn, turn_id)
         row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
         if row is not None and row.opened_at is not None:
@@ -130,7 +130,7 @@ class SqlUnlearnt(JournalPart):
     def reword(
         self, conn: Connection, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]
     ) -> int:
-        """As in the port. With a batch goes what an earlier try of it has extracted."""
+        """With a batch goes what an earlier try of it has extracted."""
         locks.user(conn, user)
         torn: set[str] = set()
         for turn_id, (old, new) in edits.items():
