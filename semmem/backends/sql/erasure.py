@@ -182,12 +182,8 @@ def _said_at(body: str) -> float:
 
 
 def _erase_sessions(conn: Connection, scope: Scope, at: float) -> None:
-    marked = (
-        (session_ends, session_ends.c.ended_at),
-        (session_drifts, session_drifts.c.drifted_at),
-        (session_pasts, session_pasts.c.forgotten_at),
-    )
-    for table, marked_at in marked:
+    for marked_at in (session_ends.c.ended_at, session_drifts.c.drifted_at, session_pasts.c.forgotten_at):
+        table = marked_at.table
         these: ColumnElement[bool] = literal(True) if scope.session is None else table.c.session == scope.session
         conn.execute(delete(table).where(table.c.user_id == scope.user, these, marked_at <= at))
 

@@ -25,6 +25,10 @@ from semmem.backends.sql.unlearnt import mark_forgotten
 from semmem.memory import REPEATED, Memory, Scope
 from semmem.ports.memory_records import Dropped, Uses, VoteRow
 
+VOTES_MAX = 20
+"""Beyond so many votes on a memory both counts are halved, so that opinions may change."""
+THOUSANDTHS = 1000
+
 
 class SqlHistory(JournalPart):
     """UseRecords, FeedbackRecords, and what else is kept of single memories."""
@@ -168,11 +172,6 @@ def _add_uses(conn: Connection, uses: Sequence[tuple[str, str, Uses]]) -> None:
     if rows:
         know_users(conn, (user for user, _, _ in uses))
         conn.execute(upsert, rows)
-
-
-VOTES_MAX = 20
-"""Beyond so many votes on a memory both counts are halved, so that opinions may change."""
-THOUSANDTHS = 1000
 
 
 def _next_number(conn: Connection, now: float) -> int:

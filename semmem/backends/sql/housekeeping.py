@@ -40,6 +40,13 @@ from semmem.backends.sql.tables import (
 from semmem.backends.sql.unlearnt import WITHDRAWN, prune_notes
 from semmem.ports.housekeeping import EndedBatch, LiveBatch, Work
 
+TURNS_PER_USER = 20
+"""So many turns are read for each user who is looked for, since active users say many things."""
+TURNS_MAX = 200_000
+
+_BATCH = batches.c.trigger_word != HOLD
+_LIVE, _ENDED = and_(LIVE, _BATCH), and_(batches.c.status.is_not(None), _BATCH)
+
 
 def _counts(**rows: ColumnElement[bool]) -> Select[Any]:
     """One row: how many turns there are of each, by name."""
@@ -63,7 +70,7 @@ class SqlHousekeeping(JournalPart):
     """Housekeeping, Purgeable, the part of WorkRecords that is about batches, and users."""
 
     async def prune(self, *, done_before: float) -> int:
-        """As in the port, in transactions of ``prune_rows_max`` rows."""
+        """In transactions of ``prune_rows_max`` rows."""
         number = await self._prune(lambda conn: _prune_turns(conn, done_before, self._limits.prune_rows_max))
         await self._prune(lambda conn: prune_said(conn, done_before, self._limits.prune_rows_max))
         await self._prune_leftovers(done_before)
@@ -86,10 +93,8 @@ class SqlHousekeeping(JournalPart):
         conn.execute(delete(batches).where(batches.c.status.is_not(None), batches.c.finished_at < done_before))
         prune_notes(conn)
         conn.execute(delete(resting).where(resting.c.batch_id.not_in(select(batches.c.id).where(LIVE))))
-        for table, marked_at in (
-            (session_ends, session_ends.c.ended_at),
-            (session_drifts, session_drifts.c.drifted_at),
-        ):
+        for marked_at in (session_ends.c.ended_at, session_drifts.c.drifted_at):
+            table = marked_at.table
             waits = and_(WAITING, turns.c.user_id == table.c.user_id, turns.c.session == table.c.session)
             conn.execute(delete(table).where(marked_at < done_before, ~select(turns.c.id).where(waits).exists()))
         past = session_pasts.c
@@ -109,7 +114,6 @@ class SqlHousekeeping(JournalPart):
         return await self._database.purge()
 
     async def check_room(self) -> None:
-        """As Housekeeping says."""
         await self._database.check_room()
 
     @one_read
@@ -208,16 +212,7 @@ def _prune_turns(conn: Connection, done_before: float, rows_max: int) -> int:
     return number
 
 
-TURNS_PER_USER = 20
-"""So many turns are read for each user who is looked for, since active users say many things."""
-TURNS_MAX = 200_000
-
-
 # --- batches in figures, each out of an index ------------------------------------------------------------------------
-
-
-_BATCH = batches.c.trigger_word != HOLD
-_LIVE, _ENDED = and_(LIVE, _BATCH), and_(batches.c.status.is_not(None), _BATCH)
 
 
 def _live(conn: Connection, limit: int) -> list[LiveBatch]:

@@ -146,13 +146,8 @@ def _raise(conn: Connection, table: Table, names: Sequence[str], rows: Sequence[
 
 
 def _marked_until(conn: Connection, names: set[str]) -> dict[tuple[str, str], float]:
-    """By digests of user and memory: until when its versions are erased."""
     mine = forgotten_memories.c.user_digest.in_([marks.digest(name) for name in names])
-    found: dict[tuple[str, str], float] = {}
-    for row in conn.execute(select(forgotten_memories).where(mine)):
-        key = row.user_digest, row.memory_digest
-        found[key] = max(row.forgotten_at, found.get(key, row.forgotten_at))
-    return found
+    return marks.memories_forgotten(conn, mine)
 
 
 def _is_erased(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, delete, func, or_, select, update
 
 from semmem.backends.sql.prepared import Prepared, PreparedForMany
 from semmem.backends.sql.rows import upsert_into
@@ -142,6 +142,14 @@ def shut(conn: Connection, ids: Sequence[tuple[str, float]]) -> None:
     upsert = statement.on_conflict_do_update(index_elements=["id"], set_=blank, where=turns.c.opened_at.is_(None))
     if rows:
         conn.execute(upsert, rows)
+
+
+def memories_forgotten(conn: Connection, *which: ColumnElement[bool]) -> dict[tuple[str, str], float]:
+    """Of these marks of single memories: by digests of user and memory until when it is erased."""
+    f = forgotten_memories.c
+    found = select(f.user_digest, f.memory_digest, func.max(f.forgotten_at).label("at")).where(*which)
+    rows = conn.execute(found.group_by(f.user_digest, f.memory_digest))
+    return {(row.user_digest, row.memory_digest): row.at for row in rows}
 
 
 def prune(conn: Connection, forgotten_before: float) -> None:

@@ -39,6 +39,7 @@ NOTED, FORGOTTEN, WITHDRAWN = range(3)
 is kept as a version until the turn is pruned."""
 READ = ""
 """In place of a memory's id: the turn was learnt from at once."""
+_ENDINGS = {number: TurnEnding(word) for word, number in CLOSING.items()}
 
 
 class SqlUnlearnt(JournalPart):
@@ -79,10 +80,7 @@ class SqlUnlearnt(JournalPart):
 
     @one_write
     def note_read(self, conn: Connection, turn_id: str) -> None:
-        locks.user_of_turn(conn, turn_id)
-        row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
-        if row is not None and row.opened_at is not None:
-            _note(conn, row, [READ])
+        _note_if_it_waits(conn, turn_id, READ)
 
     @one_read
     def provisional(self, conn: Connection, turn_ids: Sequence[str]) -> list[Noted]:
@@ -113,10 +111,7 @@ class SqlUnlearnt(JournalPart):
     @one_write
     def shut(self, conn: Connection, turn_id: str, memory_id: str) -> None:
         """A turn that waits may be of a batch that is tried again, and noted nothing at once."""
-        locks.user_of_turn(conn, turn_id)
-        row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
-        if row is not None and row.opened_at is not None:
-            _note(conn, row, [memory_id])
+        _note_if_it_waits(conn, turn_id, memory_id)
         this = and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
         conn.execute(update(provisional).where(this).values(state=FORGOTTEN))
 
@@ -208,6 +203,14 @@ def _state(conn: Connection, row: Row[Any]) -> TurnState:
     return TurnState.OPEN if row.closing == OPEN else TurnState.CLOSED
 
 
+def _note_if_it_waits(conn: Connection, turn_id: str, memory_id: str) -> None:
+    """From here on the caller is alone with who said it."""
+    locks.user_of_turn(conn, turn_id)
+    row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
+    if row is not None and row.opened_at is not None:
+        _note(conn, row, [memory_id])
+
+
 def _note(conn: Connection, turn: Row[Any], memory_ids: Sequence[str]) -> None:
     rows = [{"turn_id": turn.id, "memory_id": memory_id, "user_id": turn.user_id} for memory_id in memory_ids]
     insert_new(conn, provisional, rows)
@@ -219,9 +222,6 @@ def end_batches(conn: Connection, batch_ids: Sequence[str]) -> int:
     conn.execute(update(turns).where(turns.c.batch_id.in_(live), IN_BATCH).values(batch_id=None))
     conn.execute(delete(batches).where(batches.c.id.in_(live)))
     return len(live)
-
-
-_ENDINGS = {number: TurnEnding(word) for word, number in CLOSING.items()}
 
 
 def _closed(row: Row[Any], answer_id: str | None) -> TurnClosed:

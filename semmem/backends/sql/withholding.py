@@ -137,13 +137,7 @@ class _Marked:
     """All that is marked."""
 
     def __init__(self, conn: Connection) -> None:
-        f = forgotten_memories.c
-        single = conn.execute(
-            select(f.user_digest, f.memory_digest, func.max(f.forgotten_at).label("at")).group_by(
-                f.user_digest, f.memory_digest
-            )
-        )
-        self._single = {(row.user_digest, row.memory_digest): row.at for row in single}
+        self._single = marks.memories_forgotten(conn)
         self._talks = {row.id: row.forgotten_at for row in conn.execute(select(forgotten_conversations))}
         self._elsewhere = _erased_elsewhere(conn)
 
@@ -163,8 +157,7 @@ class _Marked:
 def _erased_elsewhere(conn: Connection) -> dict[str, float]:
     """By digest of the user, until when scopes are erased whose memories this journal did not see go."""
     f = forgotten.c
-    unseen = select(f.user_digest, func.max(f.forgotten_at).label("at")).where(f.hidden_at < f.forgotten_at)
-    return {row.user_digest: row.at for row in conn.execute(unseen.group_by(f.user_digest))}
+    return _latest_by_user(conn, f.forgotten_at, f.hidden_at < f.forgotten_at)
 
 
 def _shown_anything(shown: Shown, until: float) -> Iterable[tuple[str, Reach]]:
@@ -277,8 +270,13 @@ class _Erased:
 def _hidden_until(conn: Connection, users: Sequence[str]) -> dict[str, float]:
     """Until when prompts may have been given memories of a scope that is erased, by the digest of its user."""
     f = forgotten.c
-    at = func.max(case((f.hidden_at > f.forgotten_at, f.hidden_at), else_=f.forgotten_at)).label("at")
-    found = select(f.user_digest, at).where(f.user_digest.in_(users)).group_by(f.user_digest)
+    hidden = case((f.hidden_at > f.forgotten_at, f.hidden_at), else_=f.forgotten_at)
+    return _latest_by_user(conn, hidden, f.user_digest.in_(users))
+
+
+def _latest_by_user(conn: Connection, at: ColumnElement[float], which: ColumnElement[bool]) -> dict[str, float]:
+    """The latest of these times, by digest of the user."""
+    found = select(forgotten.c.user_digest, func.max(at).label("at")).where(which).group_by(forgotten.c.user_digest)
     return {row.user_digest: row.at for row in conn.execute(found)}
 
 
