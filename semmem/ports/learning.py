@@ -86,16 +86,6 @@ class Reviewer(Protocol):
         """``notes``: provisional memories of ``batch.turns``. What is not named stays. Raises ModelError."""
 
 
-class BatchQueue(Protocol):
-    """Where batches are claimed. Several processes may claim from one. Raises JournalError."""
-
-    async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
-        """Lease the next due batch. A user with a leased batch is passed over, so one user's batches never overlap.
-
-        An expired lease makes the same batch (same id, facts and applied) claimable again with ``attempt`` + 1.
-        """
-
-
 class BatchRecords(Protocol):
     """How far a leased batch has come. All writes are idempotent. Raises JournalError."""
 
@@ -124,21 +114,6 @@ class BatchRecords(Protocol):
 
         None that were opened before a memory of the session was forgotten by hand.
         """
-
-
-class TopicRecords(Protocol):
-    """The turns that wait, for whoever looks for changes of topic. Raises JournalError."""
-
-    async def waiting_sessions(self, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
-        """Sessions with at least ``turns_min`` waiting turns since they were last cut, the newest of them opened after
-        then. A bounded number, those with the newest turns."""
-
-    async def waiting_turns(self, user: str, session: str) -> list[Turn]:
-        """The waiting turns of a session since it was last cut, oldest first. A bounded number, the newest."""
-
-    async def cut_session(self, user: str, session: str, *, before: float) -> None:
-        """The session's turns opened before then make a batch of their own (trigger ``drift``) as soon as they are
-        ready. Idempotent."""
 
 
 # --- turns that are learnt from at once, before a batch takes them ---------------------------------------------------
