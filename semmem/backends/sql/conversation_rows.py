@@ -14,7 +14,9 @@ from semmem.backends.sql.tables import AnyText, conversation_messages, conversat
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.conversations import KeptConversation, KeptMessage, Match, message_id, title_of
 
-TEXTS = ("content", "answers", "model_asked", "model", "backend", "answer_id", "finish_reason", "after")
+_TEXTS = ("content", "answers", "model_asked", "model", "backend", "answer_id", "finish_reason", "after")
+_ALIKE = (*_TEXTS, "step", "number", "place", "turn_at", "at", "tokens_in", "tokens_out")
+"""Columns that are called as the fields of a message are, and hold the same."""
 _HOW_FAR = ("progress", "last_answer", "withheld_from", "withheld_until")
 _calls = msgspec.json.Decoder(tuple[ToolCall, ...])
 _LIKE = str.maketrans({each: f"!{each}" for each in "!%_"})
@@ -25,7 +27,7 @@ _BACKSLASH = r"\005c"
 
 def message_row(message: KeptMessage, conversation_id: str, user: str) -> dict[str, Any]:
     return {
-        **{name: getattr(message, name) for name in (*TEXTS, "step", "number", "place", "turn_at", "at")},
+        **{name: getattr(message, name) for name in _ALIKE},
         "turn_id": message.turn,
         "conversation_id": conversation_id,
         "user_id": user,
@@ -35,14 +37,12 @@ def message_row(message: KeptMessage, conversation_id: str, user: str) -> dict[s
         "withheld": int(message.withheld),
         "shown": lines_text(message.shown),
         "calls": msgspec.json.encode(message.calls).decode() if message.calls else "",
-        "tokens_in": message.tokens_in,
-        "tokens_out": message.tokens_out,
     }
 
 
 def row_message(row: Row[Any]) -> KeptMessage:
     return KeptMessage(
-        **{name: getattr(row, name) for name in (*TEXTS, "step", "number", "place", "turn_at", "at")},
+        **{name: getattr(row, name) for name in _ALIKE},
         turn=row.turn_id,
         role=Role(row.role),
         cut=bool(row.cut),
@@ -50,8 +50,6 @@ def row_message(row: Row[Any]) -> KeptMessage:
         shown=lines_told(row.shown),
         withheld=bool(row.withheld),
         calls=_read_calls(row.calls),
-        tokens_in=row.tokens_in,
-        tokens_out=row.tokens_out,
     )
 
 
