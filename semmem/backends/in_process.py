@@ -11,9 +11,9 @@ from itertools import islice
 import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
-from semmem.ports.collections import Collection, Described, passages_name
 from semmem.ports.errors import StoreUnavailable
-from semmem.ports.store_rules import best, check_memory, contains, page, usable_vector
+from semmem.ports.storable import best, check_memory, contains, page, usable_vector
+from semmem.ports.store import Collection, Described, passages_name
 
 
 class InProcessStore:

@@ -18,7 +18,7 @@ from semmem.lifecycle.holds import Busy, Holds
 from semmem.memory import Turn, TurnEnding
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
-from semmem.ports.provisional import TurnState
+from semmem.ports.learning import TurnState
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer, current
 

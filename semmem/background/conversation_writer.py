@@ -6,11 +6,12 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from semmem.background.outage import Outage
-from semmem.ports.conversations import ConversationLimits, ConversationRecording, Recorded, SaidHalf
+from semmem.ports.conversations import ConversationLimits, Recorded, SaidHalf
 from semmem.ports.errors import JournalError
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,18 @@ RETRY_S = 5.0
 PRUNE_EVERY_S = 3600.0
 QUEUE_FULL, NO_TURN, TURNED_AWAY, EXPIRED = "queue_full", "no_turn", "erased", "retention_s"
 """Reasons for which something is not, or no longer, kept."""
+
+
+class ConversationRecording(Protocol):
+    """What records and what keeps it small. Raises JournalError."""
+
+    async def record_said(self, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
+        """Keep them, in one transaction, in any order, any number of times. A later answer of the same step takes the
+        place of an earlier one. What was said before its scope, its conversation or a memory of it was erased is
+        turned away, whenever it comes."""
+
+    async def prune_conversations(self, *, said_before: float) -> Counter[str]:
+        """Forget messages of turns from before this time, and conversations of which nothing is left; how many."""
 
 
 class ConversationWriter:

@@ -7,17 +7,28 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from semmem.background.outage import Outage
 from semmem.background.tasks import Tasks
 from semmem.ports.errors import JournalError, SemmemError
-from semmem.ports.learning import Batch, BatchQueue, BatchRules
+from semmem.ports.learning import Batch, BatchRules
 
 log = logging.getLogger(__name__)
 
 REST_S, REST_SHARE = 10.0, 0.1
 """While nothing is written to the journal only time makes a batch due. Then it is looked for so seldom, or after such a
 share of the shortest of the times that the rules name."""
+
+
+class BatchQueue(Protocol):
+    """Where batches are claimed. Several processes may claim from one. Raises JournalError."""
+
+    async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
+        """Lease the next due batch. A user with a leased batch is passed over, so one user's batches never overlap.
+
+        An expired lease makes the same batch (same id, facts and applied) claimable again with ``attempt`` + 1.
+        """
 
 
 class Learner:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
 from semmem.background.outage import Outage
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError
-from semmem.ports.talks import TalkPlacing
+from semmem.ports.talks import Unplaced
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +20,16 @@ BATCH_MAX = 32
 LOOK_S = 5.0
 """Between two looks for words without a vector, which any process may have written."""
 RETRY_S = 30.0
+
+
+class TalkPlacing(Protocol):
+    """What has vectors made. Raises JournalError."""
+
+    async def unplaced(self, model: str, *, limit: int) -> list[Unplaced]:
+        """Words of users without a vector of this model."""
+
+    async def place(self, model: str, vectors: Mapping[tuple[str, str, int], bytes]) -> None:
+        """Keep vectors; empty ones stand for words that have none. Of what is gone meanwhile nothing is kept."""
 
 
 class TalkPlacer:

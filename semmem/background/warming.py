@@ -7,9 +7,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from semmem.ports.errors import JournalError
-from semmem.ports.maintenance import ActiveUsers
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.kept import Preloaded
 
@@ -20,6 +20,13 @@ SLICE_USERS = 100
 LOOK_S = 1.0
 """So often it is looked whether the store answers."""
 REST_MIN_S = 0.001
+
+
+class ActiveUsers(Protocol):
+    """Who has talked lately. Raises JournalError."""
+
+    async def users_active(self, *, limit: int) -> list[str]:
+        """Users, those whose turns are the latest first: at most ``limit``, fewer where some of them talk a lot."""
 
 
 class Warming:

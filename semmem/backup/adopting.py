@@ -6,13 +6,16 @@ changes nothing: a turn is known by its id. What was erased on either side is er
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from semmem.backup import BackupError
-from semmem.memory import Scope
-from semmem.ports.adoption import AdoptedJournal, AdoptingJournal
-from semmem.ports.conversations import ConversationLimits
+from semmem.memory import Memory, Scope, Turn
+from semmem.ports.conversations import ConversationLimits, ConversationRecords, KeptConversation, KeptMessage
+from semmem.ports.erasure import ErasureRecords, KnownErasures
+from semmem.ports.learning import ProvisionalRecords
+from semmem.ports.recording import TurnClosed, TurnRecords
 
 TURNS_IN_SLICE = 500
 VERSIONS_IN_SLICE = 500
@@ -31,6 +34,34 @@ class Adopted:
     conversations: int = 0
     marks: int = 0
     pending_erasures: int = 0
+
+
+class AdoptedJournal(KnownErasures, ErasureRecords, ProvisionalRecords, Protocol):
+    """The one that is left behind. Raises JournalError."""
+
+    async def leased_until(self) -> float:
+        """When the last lease of a batch or hold ends (seconds; 0: there is none): until then somebody may be at work
+        on it."""
+
+    async def unlearnt_halves(self, *, after: str, limit: int) -> tuple[list[Turn], list[TurnClosed], str | None]:
+        """The next turns, by id, that were not learnt from to the end, in a batch or not, with their answers, and
+        answers that are alone; and the last id, None when there were no more."""
+
+    async def mark_adopted(self, turn_ids: Sequence[str], *, now: float) -> None:
+        """Another journal has them: nobody learns from them here any more. Idempotent."""
+
+    async def kept_versions(self, *, offset: int, limit: int) -> list[Memory]:
+        """Earlier versions of memories, a page at a time."""
+
+    async def kept_conversations(self, *, after: str, limit: int) -> list[tuple[KeptConversation, list[KeptMessage]]]:
+        """The next by id, with all of their messages."""
+
+    async def named_users(self) -> list[str]:
+        """Who may have memories."""
+
+
+class AdoptingJournal(TurnRecords, KnownErasures, ErasureRecords, ProvisionalRecords, ConversationRecords, Protocol):
+    """The one that goes on. Raises JournalError."""
 
 
 class Adoption:

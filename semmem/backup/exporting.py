@@ -5,20 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from semmem.backup import lines
 from semmem.backup.everybody import Everybody
 from semmem.memory import Memory, Scope
 from semmem.passages.everything import everything
-from semmem.ports.history import Uses, UseStatistics, VersionHistory
+from semmem.ports.memory_records import MemoryRecords, Uses
 from semmem.ports.store import Store
-
-
-class ExportRecords(VersionHistory, UseStatistics, Protocol):
-    """What is kept beside memories. Raises JournalError."""
-
-    async def recorded_ids(self, user: str) -> set[str]: ...
 
 
 @dataclass(slots=True)
@@ -38,7 +31,7 @@ class Exports:
         self,
         store: Store,
         everybody: Everybody,
-        records: ExportRecords,
+        records: MemoryRecords,
         *,
         signature: str,
         dimension: int,

@@ -16,9 +16,8 @@ from semmem.memory import PROVISIONAL, Memory
 from semmem.passages.everything import everything
 from semmem.ports.embedder import Embedder
 from semmem.ports.erasure import KnownErasures
-from semmem.ports.history import UseRecords
+from semmem.ports.memory_records import ManagementRecords, UseRecords
 from semmem.ports.store import Store
-from semmem.ports.writes import ManagementRecords
 from semmem.text.quoting import unquoted
 
 

@@ -22,7 +22,7 @@ from semmem.backup import BackupError
 from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Source, Vector
 from semmem.passages.pieces import is_passage
 from semmem.ports.errors import StoreRefused
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from semmem.ports.storable import check_storable
 
 FORMAT = 1

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from semmem.memory import Past, Role, Scope
-from semmem.ports.continuing import Continued, ContinuedConversations
+from semmem.ports.continuing import Continued
 from semmem.ports.conversations import ConversationRecords, KeptMessage, Whole
 from semmem.ports.errors import JournalError
 
@@ -27,6 +27,18 @@ T = TypeVar("T")
 
 PAUSES_S = (0.0, 0.02, 0.04)
 """Before what waits is written and a chain is looked for again: its answer may be on its way to the journal."""
+
+
+class ContinuedConversations(Protocol):
+    """Every call is bound to a scope, whose session is the API's name of the conversation. Raises JournalError."""
+
+    async def continued(self, scope: Scope) -> Continued | None:
+        """None where nothing of this name is recorded of the user."""
+
+    async def claim_conversation(
+        self, scope: Scope, seen: Continued | None, claim: str, *, now: float, per_user_max: int
+    ) -> bool:
+        """Whether the conversation, which is as it was ``seen`` (None: it begins), is this request's from here on."""
 
 
 class Chained(StrEnum):

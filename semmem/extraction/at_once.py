@@ -24,8 +24,7 @@ from semmem.lifecycle.spared import as_settled
 from semmem.memory import Fact, Scope, Turn
 from semmem.ports import spans
 from semmem.ports.errors import SemmemError, StoreRefused
-from semmem.ports.learning import Batch, Extractor
-from semmem.ports.provisional import TurnState
+from semmem.ports.learning import Batch, Extractor, TurnState
 from semmem.ports.storable import check_storable
 from semmem.text.grounding import SourceText
 

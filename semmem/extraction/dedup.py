@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from semmem.extraction.candidate import (
     Candidate,
@@ -48,9 +49,14 @@ from semmem.memory import (
     MemoryStatus,
     Scope,
 )
+from semmem.ports.learning import ProvisionalRecords
+from semmem.ports.memory_records import MemoryRecords
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
-from semmem.ports.writes import DedupRecords
+
+
+class DedupRecords(MemoryRecords, ProvisionalRecords, Protocol):
+    """What is kept when facts are compared with memories and stored. Raises JournalError."""
 
 
 class Dedup:

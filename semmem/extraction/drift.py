@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from semmem.memory import Turn, Vector
 from semmem.ports.embedder import Embedder
-from semmem.ports.learning import TopicRecords
+from semmem.ports.learning import WaitingSession
 from semmem.text.grounding import content_words
 
 CONTENT_WORDS_MIN = 3
@@ -22,6 +23,21 @@ TEXT_CHARS_MAX = 1000
 """Of a message, as much is embedded; the model reads about that much."""
 REST_S = 60.0
 """How long nobody looks again where nothing was written, as far as is known."""
+
+
+class TopicRecords(Protocol):
+    """The turns that wait, for whoever looks for changes of topic. Raises JournalError."""
+
+    async def waiting_sessions(self, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
+        """Sessions with at least ``turns_min`` waiting turns since they were last cut, the newest of them opened after
+        then. A bounded number, those with the newest turns."""
+
+    async def waiting_turns(self, user: str, session: str) -> list[Turn]:
+        """The waiting turns of a session since it was last cut, oldest first. A bounded number, the newest."""
+
+    async def cut_session(self, user: str, session: str, *, before: float) -> None:
+        """The session's turns opened before then make a batch of their own (trigger ``drift``) as soon as they are
+        ready. Idempotent."""
 
 
 class DriftWatch:

@@ -14,8 +14,8 @@ from semmem.lifecycle.writes import Writes
 from semmem.memory import Memory, MemoryType, Turn
 from semmem.passages.pieces import passages_of
 from semmem.ports.embedder import Embedder
+from semmem.ports.memory_records import WriteRecords
 from semmem.ports.store import Store
-from semmem.ports.writes import WriteRecords
 from semmem.text.quoting import unquoted
 from semmem.text.screening import readable
 

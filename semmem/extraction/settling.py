@@ -24,9 +24,8 @@ from semmem.extraction.screen import same_text
 from semmem.extraction.storing import Storing
 from semmem.lifecycle.spared import as_settled
 from semmem.memory import MODEL_DROPPED, REFUSED, REWRITTEN, Memory, MemoryStatus, Scope, Turn
-from semmem.ports.history import VersionHistory
-from semmem.ports.learning import Batch
-from semmem.ports.provisional import ProvisionalRecords, TurnState
+from semmem.ports.learning import Batch, ProvisionalRecords, TurnState
+from semmem.ports.memory_records import VersionHistory
 from semmem.text.grounding import SourceText, content_words, is_negative
 from semmem.text.quoting import unquoted
 

@@ -24,8 +24,8 @@ from semmem.memory import (
     MemoryStatus,
     Scope,
 )
+from semmem.ports.memory_records import WriteRecords
 from semmem.ports.store import Store
-from semmem.ports.writes import WriteRecords
 
 MEMORIES_MAX = 200
 """Of a user, so many of the newest memories are looked at."""

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Protocol
 
 from semmem.extraction.contradiction import Verdict
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
@@ -19,7 +20,6 @@ from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.screen import same_text
 from semmem.memory import Memory, Turn
 from semmem.ports.embedder import Embedder
-from semmem.ports.erasure import UnlearntTurns
 from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow
 from semmem.ports.text_work import TextWork
 from semmem.text.grounding import SourceText, content_words, numbers
@@ -33,6 +33,21 @@ _JOINTS = " ,;:\n"
 
 Place = tuple[int, int]
 """Where a piece of a text begins and ends."""
+
+
+class UnlearntTurns(Protocol):
+    """Turns from which no batch has learnt yet, and their words. Raises JournalError."""
+
+    async def unlearnt(self, user: str, *, until: float, limit: int) -> list[Turn]:
+        """Those of the user opened then or before, in a batch or not, the newest ``limit`` of them, newest first."""
+
+    async def reword(self, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]) -> int:
+        """Put other words in the place of a turn's, in one transaction: by its id what it says, and what it shall.
+
+        A turn that says something else by now, or was learnt from, is left alone. The batches that have one of them in
+        their hands end, and may write no more, nor keep versions of these memories; their turns wait for another.
+        Returns how many those were.
+        """
 
 
 @dataclass(frozen=True, slots=True)

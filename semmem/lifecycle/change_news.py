@@ -24,7 +24,6 @@ from cachetools import TTLCache
 
 from semmem.ports.errors import NewsError
 from semmem.ports.events import Announce, ChangesTold, NewsBack, NewsLost, nobody_listens
-from semmem.ports.news import NewsBus
 
 CHANGED, EVERYTHING = "changed", "everything"
 """How a word begins that speaks of changes, and what stands in it in place of digests."""
@@ -47,6 +46,24 @@ RETRY_S, RETRY_MAX_S = 0.2, 5.0
 """First and longest pause before a bus is tried again that failed."""
 
 _TELLING, _HEARING = "telling", "hearing"
+
+
+class NewsBus(Protocol):
+    """Words to all who listen, this process among them, and words from them. What is said while nobody listens, or
+    while a listener's connection is broken, is lost."""
+
+    async def say(self, word: str) -> None:
+        """Raises NewsError when it is not known to be said."""
+
+
+class ListeningBus(NewsBus, Protocol):
+    """A bus with a connection of its own for what it hears."""
+
+    async def listen(self, heard: Callable[[str], None], connected: Callable[[], None]) -> None:
+        """Calls ``connected`` once, then ``heard`` with each word. Raises NewsError when the connection is lost."""
+
+    async def close(self) -> None:
+        """Release everything. Idempotent."""
 
 
 class Copies(Protocol):

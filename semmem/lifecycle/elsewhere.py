@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.reached import InProcess
 from semmem.memory import Forgetting
-from semmem.ports.erasure import ReplicaRecords
 from semmem.ports.errors import SemmemError
+
+
+class ReplicaRecords(Protocol):
+    """Processes that share the database, and what each of them hides for the others. Raises JournalError."""
+
+    async def pending_erasures(self, *, limit: int) -> list[Forgetting]:
+        """What was begun and not finished by any process, longest ago first."""
+
+    async def obey(self, what: Forgetting, turned_away: Sequence[str]) -> None:
+        """This process neither shows nor writes it any more. ``turned_away``: turns of it that waited here, of which
+        nothing shall be written later either."""
+
+    async def not_obeyed(self, what: Forgetting) -> int:
+        """How many of the other processes that are alive may still show or write it."""
 
 
 class StillShown(SemmemError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from semmem.lifecycle.erasure import Erasure, ErasurePending, Receipt
 from semmem.memory import MemoryType, Scope
-from semmem.ports.erasure import KnownUsers
+from semmem.ports.housekeeping import KnownUsers
 from semmem.ports.store import Enumerable
 
 SLICE = 500

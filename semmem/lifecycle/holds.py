@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from semmem.ports.errors import JournalError
-from semmem.ports.writes import HoldRecords
+from semmem.ports.memory_records import HoldRecords
 
 
 class Busy(Exception):

@@ -11,8 +11,8 @@ from semmem.memory import PASSAGES, Memory, MemoryType, Scope
 from semmem.passages.pieces import ids_of
 from semmem.ports.erasure import ErasureRecords
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
+from semmem.ports.memory_records import WriteRecords
 from semmem.ports.store import Store
-from semmem.ports.writes import RemovalRecords
 
 ANSWER_S = 60.0
 """A request that was asked so long before a memory was made may have been shown it."""
@@ -72,7 +72,7 @@ class PassageQuota:
     """Keeps at most ``per_user_max`` passages of each user. MemoriesRemoved is announced."""
 
     def __init__(
-        self, store: Store, records: RemovalRecords, per_user_max: int, announce: Announce = nobody_listens
+        self, store: Store, records: WriteRecords, per_user_max: int, announce: Announce = nobody_listens
     ) -> None:
         self._store = store
         self._records = records

@@ -9,9 +9,8 @@ from semmem.lifecycle.removal import remove
 from semmem.lifecycle.value import Decay, value
 from semmem.memory import Memory, MemoryStatus, Scope
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import MemoryRecords, Uses
 from semmem.ports.store import Store
-from semmem.ports.writes import QuotaRecords
 
 QUOTA = "quota"
 """The reason under which memories are counted that went for want of room."""
@@ -23,7 +22,7 @@ class Quota:
     def __init__(
         self,
         store: Store,
-        records: QuotaRecords,
+        records: MemoryRecords,
         *,
         memories_max: int = 1000,
         decay: Decay | None = None,

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from semmem.lifecycle.spared import (
     Heirs,
@@ -27,9 +28,9 @@ from semmem.lifecycle.spared import (
 from semmem.lifecycle.writes import Writes
 from semmem.memory import CONTRADICTED, Forgetting, Memory, MemoryStatus, Scope
 from semmem.ports.embedder import Embedder
-from semmem.ports.erasure import SparingRecords
 from semmem.ports.errors import EmbedderError, SemmemError
-from semmem.ports.provisional import TurnState
+from semmem.ports.learning import ProvisionalRecords, TurnState
+from semmem.ports.memory_records import HoldRecords, MemoryRecords
 from semmem.ports.store import Store
 from semmem.text.quoting import unquoted
 
@@ -40,6 +41,10 @@ class NotSpared(SemmemError):
 
 class VectorsMissing(SemmemError):
     """What was spared is written, and is found by its words alone: no vectors could be made."""
+
+
+class SparingRecords(HoldRecords, MemoryRecords, ProvisionalRecords, Protocol):
+    """What is asked when memories go of which something is not meant. Raises JournalError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 
 from semmem.memory import Memory
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 
 
 @dataclass(frozen=True, slots=True)

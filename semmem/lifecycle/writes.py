@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import Erased
+from semmem.ports.memory_records import WriteRecords
 from semmem.ports.store import Store
-from semmem.ports.writes import WriteRecords
 
 
 class Writes:
@@ -41,7 +41,7 @@ class Writes:
         """Remove what must not stay, with all that is kept beside it."""
         scope = Scope(memory.user)
         await self._store.forget(scope, memory.id)
-        await self._records.forget_versions(scope, memory.id)
+        await self._records.forget_memories(scope, [memory.id], shuts_turns=False)
 
     async def withdraw(self, memory: Memory) -> bool:
         """Remove a memory and keep what it said as a version; whether it may be, and is. Safe to repeat."""

@@ -12,8 +12,8 @@ from enum import Flag, StrEnum, auto
 
 from semmem.management.problems import Denied
 from semmem.management.web_tokens import KeysUnavailable, NotValid, VerifiedWebTokens, looks_like_one
+from semmem.ports.accounts import TokenRow
 from semmem.ports.errors import JournalError
-from semmem.ports.tokens import TokenRow
 from semmem.request.head import RequestHead
 from semmem.request.identity import user_in_header
 

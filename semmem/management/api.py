@@ -43,7 +43,7 @@ from semmem.management.states_api import States
 from semmem.management.writing import ChangedMemory, WriteScreen
 from semmem.memory import MemoryStatus, MemoryType
 from semmem.ports.events import Announce, nobody_listens
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from semmem.ports.names import bounded
 from semmem.ports.spans import NO_TRACER, Tracer
 

@@ -44,7 +44,7 @@ from semmem.memory import (
     Scope,
 )
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
-from semmem.ports.history import CurationRecords, Uses
+from semmem.ports.memory_records import MemoryRecords, Uses
 from semmem.ports.store import Store
 from semmem.retrieval.context import estimate_tokens
 from semmem.upkeep.consolidation import Consolidator, Group
@@ -192,7 +192,7 @@ class Curation:
     """
 
     store: Store
-    records: CurationRecords
+    records: MemoryRecords
     dedup: Dedup
     undoing: Undoing
     consolidator: Consolidator

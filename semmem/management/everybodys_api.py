@@ -7,7 +7,7 @@ is written or erased meanwhile moves nobody else's memories.
 
 import json
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any, Literal, NotRequired, Protocol
+from typing import Annotated, Any, Literal, NotRequired
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
@@ -27,6 +27,7 @@ from semmem.management.routes import needs
 from semmem.management.shown import MemoryShown, shown
 from semmem.memory import Memory, Scope
 from semmem.ports.erasure import KnownErasures
+from semmem.ports.housekeeping import KnownUsers
 from semmem.ports.store import Store
 
 USERS_READ_MAX = 50
@@ -40,13 +41,6 @@ AfterThis = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description
 
 
 # --- memories --------------------------------------------------------------------------------------------------------
-
-
-class KnownUsers(Protocol):
-    """Raises JournalError."""
-
-    async def users_after(self, user: str, *, limit: int) -> list[str]:
-        """Whoever may have memories, by name."""
 
 
 class EverybodysShown(TypedDict):

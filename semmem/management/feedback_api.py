@@ -1,8 +1,8 @@
 """A user's word on memories that were shown, helpful or not, and the route for it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from fastapi import APIRouter, Request
 from pydantic import Field
@@ -14,8 +14,22 @@ from semmem.management.problems import OF_USER
 from semmem.management.routes import refuses, scope_in
 from semmem.memory import Scope
 from semmem.ports.events import Announce, FeedbackGiven, nobody_listens
-from semmem.ports.feedback import FeedbackRecords
+from semmem.ports.memory_records import VoteRow
 from semmem.ports.store import Store
+
+
+class FeedbackRecords(Protocol):
+    """Which memories were called helpful, and which were not. Numbers alone, no content."""
+
+    async def add_votes(
+        self, user: str, memories: Mapping[str, float], *, helpful: bool, now: float, entries_max: int
+    ) -> None:
+        """One vote for each of these memories, by id; the value is when it was last said: what was voted before then
+        does not count any more. Of all users' memories at most ``entries_max`` have votes, those voted on last."""
+
+    async def votes_since(self, number: int) -> Sequence[VoteRow]:
+        """Those with a greater number, in its order."""
+
 
 MEMORIES_MAX = 50
 """Memories in one call: as many as a request shows at most."""

@@ -13,14 +13,14 @@ import re
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import Message, Send
 
 from semmem.management.access import Caller
 from semmem.management.problems import Denied
 from semmem.management.rate_limits import name_of
-from semmem.ports.calls import CallAnswer, CallRecords, KnownCall
+from semmem.ports.accounts import CallAnswer, KnownCall
 from semmem.ports.errors import JournalError
 from semmem.request.head import RequestHead
 from semmem.text.digest import digest
@@ -42,6 +42,27 @@ COUNTS = frozenset(
 """Members of answers that are numbers, truth values, or objects of such: nothing that anybody said."""
 
 _KEY = re.compile(r"[!-~]{1,255}")
+
+
+class CallRecords(Protocol):
+    """Keys are digests. All raise JournalError."""
+
+    async def begin_call(
+        self, key: str, request: str, *, now: float, lease_s: float, keep_s: float, calls_max: int
+    ) -> KnownCall | None:
+        """None: the call is the caller's, who has to end it, for ``lease_s`` or as long as the process lives; else what
+        is known of it. A call of a process that is gone is given to whoever asks next with the same request. What is
+        older than ``keep_s`` is gone; of more than about ``calls_max`` the oldest go."""
+
+    async def end_call(self, key: str, answer: CallAnswer, users: Collection[str]) -> None:
+        """It is answered. The body goes when something of one of these users is erased, and is not kept when something
+        of anybody was erased while the call was under way."""
+
+    async def drop_call(self, key: str) -> None:
+        """Nothing was done: the key may be used again."""
+
+    async def forget_calls(self) -> None:
+        """All of them."""
 
 
 class Heard:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from semmem.management.problems import Denied
 from semmem.memory import TOPIC, Memory, MemoryStatus
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from semmem.retrieval.context import estimate_tokens
 
 CURSOR_CHARS_MAX = 2048

@@ -29,10 +29,9 @@ from semmem.memory import (
     Source,
 )
 from semmem.ports.embedder import Embedder
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import ManagementRecords, Uses
 from semmem.ports.names import bounded
 from semmem.ports.store import Store
-from semmem.ports.writes import ManagementRecords
 from semmem.request.question import Question
 from semmem.retrieval.ledger.before import NOTHING, Before
 from semmem.retrieval.recall import Preview, Recall

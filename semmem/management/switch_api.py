@@ -1,9 +1,9 @@
 """Switches: whether memories are shown in prompts, and turns stored, for a user or a group; what an administrator does
 with them, and the routes for it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from fastapi import APIRouter, Path, Request
 from pydantic import Field
@@ -15,13 +15,24 @@ from semmem.management.problems import Denied
 from semmem.management.routes import needs
 from semmem.management.shown import Time, as_shown
 from semmem.ports.names import usable
-from semmem.ports.switches import Switch, SwitchRecords
+from semmem.ports.switches import Switch, SwitchRow
 from semmem.request.switches import Switches, group_key, user_key
 
 Word = Literal["on", "off"]
 
 WORDS: dict[bool | None, Word | None] = {True: "on", False: "off", None: None}
 SAID: dict[str | None, bool | None] = {word: said for said, word in WORDS.items()}
+
+
+class SwitchRecords(Protocol):
+    """All raise JournalError."""
+
+    async def set_switch(self, key: str, group: str, switch: Switch, *, now: float, entries_max: int) -> bool:
+        """From here on this holds; with UNSAID nothing does. False, and nothing is changed, when it would be one more
+        than ``entries_max``. Processes that listen are told."""
+
+    async def switches_since(self, number: int) -> Sequence[SwitchRow]:
+        """Those with a greater number, in its order; for a day also those of which nothing is said any more."""
 
 
 @dataclass(eq=False)

@@ -24,7 +24,7 @@ from semmem.management.problems import Denied
 from semmem.management.routes import needs, refuses
 from semmem.management.shown import Time, as_shown
 from semmem.management.switch_api import SwitchesShown, words
-from semmem.ports.tokens import TokenRecords, TokenRow
+from semmem.ports.accounts import TokenRecords, TokenRow
 from semmem.request.switches import Switches
 from semmem.text.digest import digest
 

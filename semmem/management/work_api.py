@@ -1,8 +1,8 @@
 """Routes for whoever watches semmem at work: batches of turns, and who shares the journal. They show
 outcome words and figures, no content and no user."""
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Protocol
 
 from fastapi import APIRouter, Query
 from typing_extensions import TypedDict
@@ -10,11 +10,21 @@ from typing_extensions import TypedDict
 from semmem.management.access import Act
 from semmem.management.routes import needs
 from semmem.management.shown import Time, as_shown
-from semmem.ports.work import EndedBatch, WorkRecords
+from semmem.ports.housekeeping import EndedBatch, Replica, Work
 
 BATCHES_DEFAULT, BATCHES_MAX = 20, 100
 WORDS_S = 3600.0
 """Of how long ``words`` tells."""
+
+
+class WorkRecords(Protocol):
+    """Raises JournalError."""
+
+    async def work(self, *, ended_after: float, limit: int) -> Work:
+        """``words`` of what ended after then; at most ``limit`` batches of each list."""
+
+    async def replicas(self) -> Sequence[Replica]:
+        """Who showed life lately, longest first; none where nobody can share the journal."""
 
 
 class WaitingShown(TypedDict):

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector, are_passages
 from semmem.passages.pieces import is_passage
-from semmem.ports.collections import Collection, Collections, Described, passages_name
-from semmem.ports.store import Lagging
+from semmem.ports.store import Collection, Collections, Described, Lagging, passages_name
 
 Types = Sequence[MemoryType]
 

@@ -9,9 +9,6 @@ client was told.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
-
-from semmem.memory import Scope
 
 IDLE, BROKEN = "idle", "broken"
 """How far a conversation is: nothing was asked yet; something was answered that its history has not. An empty word: it
@@ -55,17 +52,3 @@ class Continued:
     def is_open(self) -> bool:
         """Whether a request goes on with it of which nobody knows yet what became."""
         return self.progress.startswith(_OPEN)
-
-
-class ContinuedConversations(Protocol):
-    """Every call is bound to a scope, whose session is the API's name of the conversation. Raises JournalError."""
-
-    async def continued(self, scope: Scope) -> Continued | None:
-        """None where nothing of this name is recorded of the user."""
-        ...
-
-    async def claim_conversation(
-        self, scope: Scope, seen: Continued | None, claim: str, *, now: float, per_user_max: int
-    ) -> bool:
-        """Whether the conversation, which is as it was ``seen`` (None: it begins), is this request's from here on."""
-        ...

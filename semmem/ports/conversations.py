@@ -44,9 +44,8 @@ class Whole(IntEnum):
 class Step(msgspec.Struct, frozen=True, array_like=True):
     """Where in its turn an answer stands; it travels in the ticket. ``name`` is empty where the request brings the
     whole history, so that ``number`` alone tells. ``asked_at`` in seconds since 1970. ``whole``: a word of Whole, as
-    far as the request goes. ``claim``: of a request that names a conversation of its API, see
-    semmem.ports.continuing. ``shown``: the ids of the memories and conversations in the request's block, at most
-    SHOWN_MAX."""
+    far as the request goes. ``claim``: of a request that names a conversation of its API, see semmem.ports.continuing.
+    ``shown``: the ids of the memories and conversations in the request's block, at most SHOWN_MAX."""
 
     name: str
     number: int
@@ -228,73 +227,50 @@ class ConversationFacets:
     tags: Sequence[tuple[str, int]]
 
 
-class ConversationRecording(Protocol):
-    """What records and what keeps it small. Raises JournalError."""
-
-    async def record_said(self, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
-        """Keep them, in one transaction, in any order, any number of times. A later answer of the same step takes the
-        place of an earlier one. What was said before its scope, its conversation or a memory of it was erased is
-        turned away, whenever it comes."""
-        ...
-
-    async def prune_conversations(self, *, said_before: float) -> Counter[str]:
-        """Forget messages of turns from before this time, and conversations of which nothing is left; how many."""
-        ...
-
-
 class ConversationRecords(Protocol):
     """What was recorded, for whoever may see it. Every call is bound to a scope. Raises JournalError."""
 
     async def conversations(self, scope: Scope, wanted: Wanted, limits: ConversationLimits) -> list[KeptConversation]:
         """Newest first."""
-        ...
 
     async def conversation(self, scope: Scope, conversation_id: str) -> KeptConversation | None: ...
 
     async def conversation_of(self, scope: Scope) -> KeptConversation | None:
         """The one last added to in exactly this session."""
-        ...
 
     async def messages(
         self, scope: Scope, conversation_id: str, *, after: str = "", before: str | None = None, limit: int = 100
     ) -> list[KeptMessage]:
         """In the order in which they were said, the first ones behind the place ``after``; or, where ``before`` is
         given, the last ones before that place."""
-        ...
 
     async def chain(self, scope: Scope, answer_id: str, *, messages_max: int) -> list[KeptMessage]:
         """What led to the answer that its API calls so, and the answer itself, oldest first: step by step back along
         the answers that requests went on from. At most so many, the newest; empty when nothing of it is known, or
         several of the user's answers are called so."""
-        ...
 
     async def matches(
         self, scope: Scope, conversation_id: str, words: Sequence[str], limits: ConversationLimits, *, limit: int
     ) -> Matches:
         """Messages of this conversation with all of these words, of its newest ``search_messages_max``."""
-        ...
 
     async def conversation_facets(self, scope: Scope, *, read_max: int, limit: int) -> ConversationFacets:
         """At most ``limit`` of each, over the ``read_max`` conversations last added to."""
-        ...
 
     async def put_conversation(
         self, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
     ) -> KeptConversation | None:
         """A whole conversation, as it comes from elsewhere, or one in which nothing is said yet. What of it is erased
         is left out; None when all is."""
-        ...
 
     async def change_conversation(
         self, scope: Scope, conversation_id: str, *, title: str | None, tags: Sequence[str] | None, now: float
     ) -> KeptConversation | None:
         """None leaves it as it is."""
-        ...
 
     async def forget_conversation(self, scope: Scope, conversation_id: str, *, now: float) -> int | None:
         """Remove it with its messages, and turn away what is still under way of it; how many messages went. None when
         there is no such conversation."""
-        ...
 
     async def conversation_counts(self, user: str | None) -> ConversationCounts: ...
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from semmem.memory import Forgetting, Memory, Scope, Turn
-from semmem.ports.history import UseStatistics, VersionHistory
-from semmem.ports.provisional import TurnState
-from semmem.ports.writes import HoldRecords, WriteRecords
+from semmem.memory import Forgetting, Memory
+from semmem.ports.memory_records import HoldRecords, MemoryRecords
 
 
-class ErasureRecords(VersionHistory, UseStatistics, Protocol):
+class ErasureRecords(MemoryRecords, HoldRecords, Protocol):
     """Marks, remembers and erases. Every call is idempotent. Raises JournalError."""
 
     async def begin_erasure(
@@ -32,16 +30,6 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
     async def pending_erasures(self, *, limit: int) -> list[Forgetting]:
         """What was begun and not finished by any process, longest ago first."""
 
-    async def release(self, hold_id: str) -> None:
-        """End the hold of an erasure that could not be finished now."""
-
-    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True) -> int:
-        """All that is kept beside these memories, in one transaction; how many earlier versions that were.
-
-        ``shuts_turns``: a turn that one of them was made of at once, or that said the same, and that waits for its
-        batch, is learnt from no more.
-        """
-
     async def mark_memories(self, memories: Sequence[Memory], *, at: float, now: float | None = None) -> int:
         """It stays known, as digests of ids, that these were erased then, so that no older copy brings them back. Of
         the record of conversations the turns go that they were learnt from; how many messages those had. Answers that
@@ -54,55 +42,6 @@ class ErasureRecords(VersionHistory, UseStatistics, Protocol):
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
         """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""
-
-    async def register_user(self, user: str) -> None:
-        """The user has memories again: they are gone through like anybody's."""
-
-
-class SparingRecords(VersionHistory, HoldRecords, WriteRecords, Protocol):
-    """What is asked when memories go of which something is not meant. Raises JournalError."""
-
-    async def is_erased(self, memory: Memory) -> bool:
-        """Whether an erasure took the memory, as it is, or is about to."""
-
-    async def turn_state(self, turn_id: str) -> tuple[TurnState, Turn | None]:
-        """As ``ProvisionalRecords.turn_state``."""
-
-
-class KnownUsers(Protocol):
-    """Of whom the journal's database holds anything. Raises JournalError."""
-
-    async def users_after(self, user: str, *, limit: int) -> list[str]:
-        """The next names in order, of those who may have memories or said something; empty when there is none."""
-
-
-class ReplicaRecords(Protocol):
-    """Processes that share the database, and what each of them hides for the others. Raises JournalError."""
-
-    async def pending_erasures(self, *, limit: int) -> list[Forgetting]:
-        """What was begun and not finished by any process, longest ago first."""
-
-    async def obey(self, what: Forgetting, turned_away: Sequence[str]) -> None:
-        """This process neither shows nor writes it any more. ``turned_away``: turns of it that waited here, of which
-        nothing shall be written later either."""
-
-    async def not_obeyed(self, what: Forgetting) -> int:
-        """How many of the other processes that are alive may still show or write it."""
-
-
-class UnlearntTurns(Protocol):
-    """Turns from which no batch has learnt yet, and their words. Raises JournalError."""
-
-    async def unlearnt(self, user: str, *, until: float, limit: int) -> list[Turn]:
-        """Those of the user opened then or before, in a batch or not, the newest ``limit`` of them, newest first."""
-
-    async def reword(self, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]) -> int:
-        """Put other words in the place of a turn's, in one transaction: by its id what it says, and what it shall.
-
-        A turn that says something else by now, or was learnt from, is left alone. The batches that have one of them in
-        their hands end, and may write no more, nor keep versions of these memories; their turns wait for another.
-        Returns how many those were.
-        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,32 +55,3 @@ class TurnRecords(Protocol):
         and answered is a turn like any other. What was said before its scope was erased is turned away, whenever it
         comes.
         """
-
-
-class SessionRecords(Protocol):
-    """What is known of sessions when their turns are written. Raises JournalError."""
-
-    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
-        """When the session with this derived key began, if one of its turns was opened at or after ``seen_since``.
-
-        Sessions derived from words are named ``<session_key>.<start as integer seconds>``.
-        """
-
-    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
-        """Turn id and session of the user's turn that was answered under this name."""
-
-    async def latest_answer(self, user: str, session: str) -> tuple[str, str, float] | None:
-        """Of the session's newest answer that has a name: its turn's id, the name, and when it ended. Turns that many
-        others followed may be passed over."""
-
-
-class MessageRecords(Protocol):
-    """What is left of messages when their turns are gone: bare ids. Raises JournalError."""
-
-    async def said_before(self, message_ids: Sequence[str]) -> Sequence[SaidBefore]:
-        """Where and when these messages were journalled or declined; nothing of those that never were, or so long ago
-        that turns of then would be pruned. A bounded number, declined ones first."""
-
-    async def forgotten_at(self, user: str) -> float | None:
-        """When anything that the user had said was last erased as a whole (all of it, or of a project, an agent, a
-        session): what was said then or before may be erased. None when nothing was, or too long ago to matter."""

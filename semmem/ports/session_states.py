@@ -1,7 +1,9 @@
-"""The state of a long session: what stands for its older part in requests, as the journal keeps it."""
+"""What the journal keeps of sessions beside their turns: the state that stands for the older part of a long one, and
+what each was shown, so that another process shows the same bytes again."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -57,3 +59,29 @@ class SessionStates(Protocol):
         False where it may not be kept: of the messages that it was made of one is unknown, was declined, or was said
         before the user's last erasure, whatever that was of.
         """
+
+
+START = "start"
+"""The anchor of the block at a session's beginning."""
+
+
+class ShownBlock(Struct, frozen=True):
+    """A block as it was put into a prompt. ``anchor`` stands for the message that it belongs to; ``turn`` is the id of
+    that message's turn; ``position`` is the Injection's. ``memories``: id and version of each memory in it, and of each
+    former conversation. ``expires_at``: when it may not be shown any more, in seconds since the epoch, as
+    ``shown_at``. ``after``: the id of the turn that the message goes on from, where the API keeps the history. An empty
+    text: the message was shown nothing in the end."""
+
+    anchor: str
+    text: str
+    memories: tuple[tuple[str, int], ...]
+    tokens: int
+    turn: str
+    position: str
+    shown_at: float
+    expires_at: float = math.inf
+    after: str = ""
+
+
+ShownRow = tuple[str, str, ShownBlock | None]
+"""User, session and block; None: forget the session's blocks."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +26,3 @@ class SwitchRow:
     switch: Switch
     number: int
     changed_at: float
-
-
-class SwitchRecords(Protocol):
-    """All raise JournalError."""
-
-    async def set_switch(self, key: str, group: str, switch: Switch, *, now: float, entries_max: int) -> bool:
-        """From here on this holds; with UNSAID nothing does. False, and nothing is changed, when it would be one more
-        than ``entries_max``. Processes that listen are told."""
-        ...
-
-    async def switches_since(self, number: int) -> Sequence[SwitchRow]:
-        """Those with a greater number, in its order; for a day also those of which nothing is said any more."""
-        ...

@@ -99,27 +99,22 @@ class UsageRecords(Protocol):
 
     async def usage_key(self) -> bytes:
         """The key of the digests, made by whoever asks first."""
-        ...
 
     async def add_usage(self, rows: Sequence[UsageRow]) -> int:
         """Keep them and what they come to, all or none; those that are there already are not added again, nor those of
         a user who was erased since. How many were added."""
-        ...
 
     async def prune_usage(self, *, requests_before: float, hours_before: float, days_before: float) -> None:
         """Forget single requests, hours and days from before these times."""
-        ...
 
     async def usage_sums(
         self, span: Span, by: Sequence[str], *, limit: int | None = None, within: Sequence[str | int] | None = None
     ) -> list[UsageSum]:
         """What the requests of the span come to, by some of COLUMNS; without any one sum. Of more than ``limit`` groups
         the latest where they are times, else those with the most requests. ``within``: values of the first column."""
-        ...
 
     async def usage_sessions(self, span: Span) -> int:
         """How many different sessions were used."""
-        ...
 
 
 def user_name(key: bytes, user: str) -> str:

@@ -14,11 +14,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
-from semmem.ports.collections import Collection, Collections, Described, next_name
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
-from semmem.ports.store import Lagging
+from semmem.ports.store import Collection, Collections, Described, Lagging, next_name
 from semmem.reindex.vectors import has_vector_if_needed, nearest, with_vector_of
 from semmem.text.quoting import unquoted
 

@@ -19,10 +19,10 @@ from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Memory, Scope, Vector
 from semmem.passages.everything import everything
-from semmem.ports.collections import Collection
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
-from semmem.ports.writes import WriteRecords
+from semmem.ports.memory_records import WriteRecords
+from semmem.ports.store import Collection
 from semmem.reindex.movable_store import MovableStore
 from semmem.text.quoting import unquoted
 

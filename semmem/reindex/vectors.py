@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryStatus, Vector
-from semmem.ports.store_rules import best
+from semmem.ports.storable import best
 
 
 def with_vector_of(memory: Memory, other: Memory | None) -> Memory:

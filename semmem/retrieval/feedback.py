@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from semmem.memory import Memory
-from semmem.ports.feedback import VoteRow
+from semmem.ports.memory_records import VoteRow
 
 SMOOTHING = 2.0
 """Votes of either kind that every memory has from the start: one thumb down moves by 0.4, four by 1.1."""

@@ -13,12 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryType, Role, Scope, Source, Vector
 from semmem.ports.errors import JournalError
-from semmem.ports.talks import Placed, Talk, TalkRecords, Utterance
+from semmem.ports.talks import Placed, Talk, Utterance
 from semmem.retrieval.query.looks_back import LooksBack
 from semmem.retrieval.query.past_conversations import AskedBefore, asked_before, has_form
 from semmem.retrieval.time_filter import CLOCK_SLACK_S
@@ -57,6 +58,28 @@ ANSWER_CHARS_MAX = {1: 1200, 2: 800, 3: 500}
 """Of what was answered in one conversation, by how many are shown."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _SENTENCES_MAX = 60
+
+
+class TalkRecords(Protocol):
+    """What was recorded of conversations. Raises JournalError."""
+
+    async def talks_of_time(self, scope: Scope, *, since: float | None, until: float | None, limit: int) -> list[str]:
+        """The ids of conversations of the scope in which anything was said in this time, newest first."""
+
+    async def talks_holding(
+        self, scope: Scope, words: Sequence[str], *, messages_max: int, chars_max: int, limit: int
+    ) -> list[str]:
+        """The ids of conversations of the scope whose newest messages hold, in their first characters, any of these
+        words, or a word that one of them is a part of; those that hold most of them first."""
+
+    async def talk_vectors(self, scope: Scope, model: str, *, limit: int) -> list[Placed]:
+        """Of the newest words of the user's, those that have a vector of the model."""
+
+    async def read_talks(
+        self, scope: Scope, wanted: Mapping[str, str], *, messages_max: int, chars_max: int
+    ) -> list[Talk]:
+        """These conversations, by id, each from the turn that is named on, if one is, and then from its beginning:
+        ``messages_max`` messages of users and models, ``chars_max`` characters of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from semmem.dialects import ParsedRequest
 from semmem.memory import Controls, Hit, Injection, Role, Scope
 from semmem.ports.errors import StoreError
 from semmem.ports.events import Announce, PromptPrefix, nobody_listens
-from semmem.ports.shown_blocks import START, ShownBlock
+from semmem.ports.session_states import START, ShownBlock
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.block import Block

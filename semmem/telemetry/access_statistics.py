@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable
 
 from semmem.ports.errors import JournalError
-from semmem.ports.history import UseRecords, Uses
+from semmem.ports.memory_records import UseRecords, Uses
 
 log = logging.getLogger(__name__)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from semmem.ports.errors import JournalError
-from semmem.ports.recording import MessageRecords
+from semmem.ports.recording import SaidBefore
 from semmem.turns.recent import Recent
 from semmem.turns.user_messages import UserMessage
 
@@ -24,6 +25,18 @@ PLACES_MAX = 16
 
 SHARED = -1
 """In place of a user: several have said it. No text's hash is -1."""
+
+
+class MessageRecords(Protocol):
+    """What is left of messages when their turns are gone: bare ids. Raises JournalError."""
+
+    async def said_before(self, message_ids: Sequence[str]) -> Sequence[SaidBefore]:
+        """Where and when these messages were journalled or declined; nothing of those that never were, or so long ago
+        that turns of then would be pruned. A bounded number, declined ones first."""
+
+    async def forgotten_at(self, user: str) -> float | None:
+        """When anything that the user had said was last erased as a whole (all of it, or of a project, an agent, a
+        session): what was said then or before may be erased. None when nothing was, or too long ago to matter."""
 
 
 class Unread(Exception):

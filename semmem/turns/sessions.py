@@ -6,16 +6,32 @@ import asyncio
 import math
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from semmem.memory import Conversation, Scope
 from semmem.ports.errors import JournalError
-from semmem.ports.recording import SessionRecords
 from semmem.text.digest import digest
 from semmem.turns.ids import chained_session, derived_session, session_key
 from semmem.turns.recent import Recent
 
 T = TypeVar("T")
+
+
+class SessionRecords(Protocol):
+    """What is known of sessions when their turns are written. Raises JournalError."""
+
+    async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
+        """When the session with this derived key began, if one of its turns was opened at or after ``seen_since``.
+
+        Sessions derived from words are named ``<session_key>.<start as integer seconds>``.
+        """
+
+    async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
+        """Turn id and session of the user's turn that was answered under this name."""
+
+    async def latest_answer(self, user: str, session: str) -> tuple[str, str, float] | None:
+        """Of the session's newest answer that has a name: its turn's id, the name, and when it ended. Turns that many
+        others followed may be passed over."""
 
 
 @dataclass(frozen=True, slots=True)

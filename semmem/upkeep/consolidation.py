@@ -17,8 +17,8 @@ import numpy as np
 from semmem.extraction.contradiction import repeats
 from semmem.lifecycle.writes import Writes
 from semmem.memory import MERGED, SUPERSEDED_BY, SUPERSEDED_WHY, Memory, MemoryStatus, Scope, Vector
+from semmem.ports.memory_records import WriteRecords
 from semmem.ports.store import Store
-from semmem.ports.writes import WriteRecords
 from semmem.text.grounding import content_words
 
 MERGED_IDS_MAX = 100

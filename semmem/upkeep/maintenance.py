@@ -8,20 +8,42 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
+from typing import Protocol
 
 from semmem.lifecycle.passages import PassageQuota
 from semmem.lifecycle.removal import remove
 from semmem.memory import MERGED, UNFOUNDED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
-from semmem.ports.history import Uses
-from semmem.ports.maintenance import MaintenanceRecords
+from semmem.ports.memory_records import HoldRecords, MemoryRecords, Uses
 from semmem.ports.store import Store, Sweepable
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.reflections import withdraw
 
 EXPIRED, RETENTION, NEVER_USED = "expired", "retention", "never_used"
 """Reasons under which memories are counted that went in a run, as MERGED is for those that stay in history."""
+
+
+class MaintenanceRecords(HoldRecords, MemoryRecords, Protocol):
+    """What those need who go through everything when nobody asks: who has memories, and what is left over of them."""
+
+    async def users_due(self, *, maintained_before: float, limit: int) -> list[str]:
+        """Users whose memories were last gone through before then, longest ago first."""
+
+    async def mark_maintained(self, user: str, *, now: float) -> None:
+        """The user's memories were gone through."""
+
+    async def said_again(self, user: str) -> dict[str, float]:
+        """When what a memory says was last said again and not stored (seconds), by memory id."""
+
+    async def forget_user(self, user: str) -> None:
+        """Erase versions, statistics and the name of a user who has no memories. Turns stay."""
+
+    async def orphans(self, *, limit: int) -> list[tuple[str, str]]:
+        """(user, memory id) of what was forgotten under batches and holds that have ended.
+
+        A worker that died between its write and its second question may have left such a memory in the store.
+        """
 
 
 @dataclass(frozen=True, slots=True)

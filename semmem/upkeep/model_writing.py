@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar
 from semmem.extraction.llm import parse_items
 from semmem.memory import Memory, Message, Role, Source
 from semmem.ports.embedder import Embedder
+from semmem.ports.memory_records import WriteRecords
 from semmem.ports.models import LanguageModel
 from semmem.ports.store import Store
-from semmem.ports.writes import WriteRecords
 from semmem.text.grounding import SourceText
 from semmem.text.screening import is_instruction, redact
 

@@ -22,8 +22,8 @@ from semmem.memory import (
     Scope,
 )
 from semmem.ports.errors import ModelRefused
+from semmem.ports.memory_records import WriteRecords
 from semmem.ports.store import Store
-from semmem.ports.writes import WriteRecords
 from semmem.upkeep.consolidation import retrievable
 from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
 

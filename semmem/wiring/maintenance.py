@@ -19,7 +19,7 @@ from semmem.lifecycle.value import Decay
 from semmem.memory import Scope
 from semmem.ports.errors import JournalError, JournalFull, SemmemError, StoreDamaged, StoreError, StoreUnavailable
 from semmem.ports.events import Announce, JournalCounted
-from semmem.ports.maintenance import Housekeeping
+from semmem.ports.housekeeping import Housekeeping
 from semmem.ports.store import DiskBound, Store, Sweepable
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.maintenance import Maintenance, MaintenanceRules

@@ -12,7 +12,7 @@ from semmem.backends.qdrant.server import QdrantServer, Tls
 from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.config.settings import Settings
 from semmem.config.stores_section import QdrantSection
-from semmem.ports.collections import Described
+from semmem.ports.store import Described
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.only_process import OnlyProcess
 from semmem.backends.sql.recovering import Salvage, is_sound, salvage
 from semmem.backup import BackupError, ErasuresLost
 from semmem.backup.adopting import Adoption

@@ -15,12 +15,11 @@ from semmem.backends.sql.database import DEAF, DUE, ERASED, MISSED, OBEYED, SWIT
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Outage, Tasks
 from semmem.config.settings import Settings
-from semmem.lifecycle.change_news import ChangeNews
+from semmem.lifecycle.change_news import ChangeNews, ListeningBus, NewsBus
 from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.erasure import Erasure
 from semmem.ports.errors import JournalError, NewsError
 from semmem.ports.events import Announce
-from semmem.ports.news import ListeningBus, NewsBus
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.ledger.ledger import Ledger

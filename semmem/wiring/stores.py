@@ -20,8 +20,8 @@ from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.sql.database import ServerLimits
+from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.only_process import OnlyProcess
 from semmem.backends.sql.part import JournalLimits
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.backup.everybody import Everybody
@@ -30,9 +30,9 @@ from semmem.config.stores_section import MilvusSection
 from semmem.config.values import DAY_S
 from semmem.lifecycle.holds import Holds
 from semmem.passages.shelves import ShelvedCollections
-from semmem.ports.collections import Collection, Collections, Described
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalUnavailable, SemmemError, StoreError
+from semmem.ports.store import Collection, Collections, Described
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.moving import Mover
 from semmem.reindex.reindexing import Reindexing

@@ -16,7 +16,7 @@ from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.store import LocalQdrantStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Memory, MemoryType, Source
-from semmem.ports.collections import Collection
+from semmem.ports.store import Collection
 from tests.reindex.traffic import Counted, Person, Traffic, people
 from tests.support.fakes import HashEmbedder
 from tests.support.harness import ADMIN_TOKEN, SemmemProcess, semmem_process

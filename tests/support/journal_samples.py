@@ -10,10 +10,14 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, inspect
 
 from semmem.backends.sql.journal import SqlJournal
+from semmem.background.learner import BatchQueue
+from semmem.extraction.drift import TopicRecords
 from semmem.memory import Forgetting, Scope, Turn, TurnEnding
-from semmem.ports.learning import Batch, BatchQueue, BatchRecords, BatchRules, TopicRecords
-from semmem.ports.maintenance import Housekeeping
-from semmem.ports.recording import MessageRecords, SessionRecords, TurnClosed, TurnRecords
+from semmem.ports.housekeeping import Housekeeping
+from semmem.ports.learning import Batch, BatchRecords, BatchRules
+from semmem.ports.recording import TurnClosed, TurnRecords
+from semmem.turns.seen import MessageRecords
+from semmem.turns.sessions import SessionRecords
 
 
 class Journal(

@@ -16,8 +16,8 @@ from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.rows import VECTOR_FIELD
 from semmem.backends.milvus.store import MilvusStore
-from semmem.ports.collections import Collection, Described, live_name, number_of, passages_name
 from semmem.ports.errors import StoreError, StoreMismatch, StoreUnavailable
+from semmem.ports.store import Collection, Described, live_name, number_of, passages_name
 
 T = TypeVar("T")
 

@@ -17,8 +17,7 @@ from pymilvus import CollectionSchema, DataType, MilvusClient
 
 from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Scope, Source, Vector
 from semmem.ports.names import NAME_BYTES_MAX
-from semmem.ports.storable import CONTENT_BYTES_MAX, metadata_text, shallow
-from semmem.ports.store_rules import is_of
+from semmem.ports.storable import CONTENT_BYTES_MAX, is_of, metadata_text, shallow
 
 VECTOR_FIELD = "embedding"
 NO_METADATA = "{}"

@@ -39,7 +39,7 @@ from semmem.backends.milvus.rows import (
 from semmem.backends.milvus.user_rows import NOW, WHATEVER_OTHERS_WROTE, UserRows
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreError
-from semmem.ports.store_rules import best, check_memory, contains, page, usable_vector
+from semmem.ports.storable import best, check_memory, contains, page, usable_vector
 
 LITE = "milvus_lite"
 """How the version of Milvus Lite begins."""

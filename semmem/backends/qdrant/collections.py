@@ -13,9 +13,8 @@ from qdrant_client import models
 from semmem.backends.qdrant.collection import described
 from semmem.backends.qdrant.engine import Engine
 from semmem.backends.qdrant.errors import within
-from semmem.ports.collections import Collection, Described, live_name, number_of, passages_name
 from semmem.ports.errors import StoreError
-from semmem.ports.store import DiskBound
+from semmem.ports.store import Collection, Described, DiskBound, live_name, number_of, passages_name
 
 
 class QdrantCollections:

@@ -20,7 +20,7 @@ from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.requests import PAGE_POINTS, Requests
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector, are_passages
 from semmem.ports.errors import StoreError
-from semmem.ports.store_rules import best, check_memory, contains, page, usable_vector
+from semmem.ports.storable import best, check_memory, contains, page, usable_vector
 
 
 class QdrantStore:

@@ -7,15 +7,31 @@ of new ones.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, delete, insert, literal, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Subquery,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.due import Due, due_session
-from semmem.backends.sql.part import JournalPart, one_look, one_read, one_write
-from semmem.backends.sql.rows import facts_json, json_facts, row_scope, row_turn, upsert_into
+from semmem.backends.sql.part import JournalPart, one_read, one_write, quiet_write
+from semmem.backends.sql.rows import facts_json, json_facts, know_users, put, row_scope, row_turn, scope_row
 from semmem.backends.sql.tables import (
     IN_BATCH,
     LIVE,
@@ -24,9 +40,10 @@ from semmem.backends.sql.tables import (
     AnyText,
     batches,
     resting,
+    session_drifts,
+    session_ends,
     session_pasts,
     turns,
-    users,
 )
 from semmem.memory import Fact, Turn
 from semmem.ports.learning import Batch, BatchRules
@@ -49,9 +66,9 @@ class SqlBatches(JournalPart):
     stays, and a finished or erased batch takes no more.
     """
 
-    @one_look
+    @quiet_write
     def claim(self, conn: Connection, rules: BatchRules, *, now: float) -> Batch | None:
-        """As in the port. Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds.
+        """Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds.
 
         A turn that was refused meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch
         of which nothing is left is finished as ``empty``. A batch's turns are all of one scope.
@@ -70,27 +87,27 @@ class SqlBatches(JournalPart):
 
     @one_write
     def save_facts(self, conn: Connection, batch_id: str, facts: Sequence[Fact]) -> None:
-        """As in the port. The first facts that are saved stay."""
+        """The first facts that are saved stay."""
         locks.user_of_batch(conn, batch_id)
         unsaved = and_(batches.c.id == batch_id, LIVE, batches.c.facts.is_(None))
         conn.execute(update(batches).where(unsaved).values(facts=facts_json(facts)))
 
     @one_write
     def mark_applied(self, conn: Connection, batch_id: str, count: int) -> None:
-        """As in the port. The number only rises."""
+        """The number only rises."""
         higher = and_(batches.c.id == batch_id, LIVE, batches.c.applied < count)
         conn.execute(update(batches).where(higher).values(applied=count))
 
     @one_write
     def finish(self, conn: Connection, batch_id: str, status: str, *, now: float) -> None:
-        """As in the port. The first status stays."""
+        """The first status stays."""
         locks.user_of_batch(conn, batch_id)
         _finish(conn, batch_id, status, now)
 
     @one_write
     def postpone(self, conn: Connection, batch_id: str, *, until: float) -> None:
-        """As in the port. Its user's other turns wait with it; holds do not. One that was had while the batch was
-        aside, and that it did not wait for, goes on."""
+        """Its user's other turns wait with it; holds do not. One that was had while the batch was aside, and that it
+        did not wait for, goes on."""
         locks.user_of_batch(conn, batch_id)
         held_until = conn.execute(select(resting.c.held_until).where(resting.c.batch_id == batch_id)).scalar()
         this = update(batches).where(batches.c.id == batch_id, LIVE)
@@ -99,7 +116,7 @@ class SqlBatches(JournalPart):
 
     @one_write
     def set_aside(self, conn: Connection, batch_id: str) -> None:
-        """As in the port. As a batch that rests, but for its lease."""
+        """As a batch that rests, but for its lease."""
         locks.user_of_batch(conn, batch_id)
         until = conn.execute(select(batches.c.claimable_at).where(batches.c.id == batch_id, LIVE)).scalar()
         if until is not None:
@@ -107,7 +124,7 @@ class SqlBatches(JournalPart):
 
     @one_write
     def take_up(self, conn: Connection, batch_id: str, *, now: float) -> bool:
-        """As in the port. After a hold whose holder died the batch has its own lease again."""
+        """After a hold whose holder died the batch has its own lease again."""
         locks.user_of_batch(conn, batch_id)
         row = conn.execute(select(resting).where(resting.c.batch_id == batch_id)).first()
         if row is None:
@@ -129,8 +146,7 @@ class SqlBatches(JournalPart):
 
 
 def _rest(conn: Connection, batch_id: str, until: float) -> None:
-    statement = upsert_into(conn.dialect.name, resting).values(batch_id=batch_id, until=until)
-    conn.execute(statement.on_conflict_do_update(index_elements=["batch_id"], set_={"until": until}))
+    put(conn, resting, {"batch_id": batch_id, "until": until})
 
 
 def _finish(conn: Connection, batch_id: str, status: str, now: float) -> None:
@@ -224,18 +240,95 @@ def _make(conn: Connection, due: Due, lease_s: float, now: float, turns_max: int
     alike = and_(takes, turns.c.project == head.project, turns.c.agent == head.agent)
     chosen = conn.execute(select(turns.c.id).where(alike).order_by(*_ORDER).limit(turns_max)).scalars().all()
     batch_id = f"batch_{uuid.uuid4().hex}"
-    conn.execute(
-        insert(batches).values(
-            id=batch_id,
-            user_id=head.user_id,
-            project=head.project,
-            agent=head.agent,
-            session=head.session,
-            trigger_word=due.trigger,
-            attempt=1,
-            claimable_at=now + lease_s,
-        )
-    )
+    batch = {"id": batch_id, "trigger_word": due.trigger, "attempt": 1, "claimable_at": now + lease_s}
+    conn.execute(insert(batches).values({**scope_row(row_scope(head)), **batch}))
     conn.execute(update(turns).where(turns.c.id.in_(chosen)).values(batch_id=batch_id))
-    conn.execute(upsert_into(conn.dialect.name, users).values(user_id=head.user_id).on_conflict_do_nothing())
+    know_users(conn, [head.user_id])
     return batch_id
+
+
+# --- which session is next: the one that waits longest, counted from its oldest waiting turn ------------------------
+
+
+_OLDEST = 500
+"""How many of the oldest waiting turns are looked at before all of them."""
+
+_FREE = turns.c.user_id.not_in(select(batches.c.user_id).where(LIVE))
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A session to learn from, why, and which of its waiting turns may be taken."""
+
+    user: str
+    session: str
+    trigger: str
+    takes: ColumnElement[bool]
+
+
+def _ready(rules: BatchRules, now: float) -> ColumnElement[bool]:
+    return or_(turns.c.closed_at.is_not(None), turns.c.opened_at <= now - rules.answer_wait_s)
+
+
+def due_session(
+    conn: Connection, rules: BatchRules, now: float, turns_max: int, others: Collection[str] = ()
+) -> Due | None:
+    """Among the sessions of the oldest waiting turns first: one that is due there waits longer than any elsewhere.
+    None of the users ``others``."""
+    free = and_(_FREE, turns.c.user_id.not_in(others)) if others else _FREE
+    oldest = select(turns.c.user_id, turns.c.session).where(WAITING, free).order_by(turns.c.opened_at).limit(_OLDEST)
+    for among in (tuple_(turns.c.user_id, turns.c.session).in_(oldest), free):
+        row = conn.execute(_due(rules, now, among)).first()
+        if row is None:
+            continue
+        if row.ended:
+            return Due(row.user_id, row.session, "end", turns.c.opened_at <= row.ended_at)
+        if row.drifted:
+            before = and_(_ready(rules, now), turns.c.opened_at < row.drifted_at)
+            return Due(row.user_id, row.session, "drift", before)
+        return Due(row.user_id, row.session, _trigger(row, rules, now, turns_max), _ready(rules, now))
+    return None
+
+
+def _trigger(row: Row[Any], rules: BatchRules, now: float, turns_max: int) -> str:
+    """A session that fell silent while its turns had to wait has ended, however many they are, if this batch is its
+    last."""
+    silent = row.ready == row.waiting and row.active <= now - rules.idle_s
+    return "idle" if row.ready < rules.size or (silent and row.waiting <= turns_max) else "size"
+
+
+def _due(rules: BatchRules, now: float, among: ColumnElement[bool]) -> Select[Any]:
+    """The due session of the oldest waiting turn."""
+    session = _sessions(_ready(rules, now), among)
+    end, drift = session_ends.c, session_drifts.c
+    ended = session.c.oldest <= end.ended_at
+    drifted = session.c.oldest_ready < drift.drifted_at
+    idle = and_(session.c.ready == session.c.waiting, session.c.active <= now - rules.idle_s)
+    return (
+        select(session, end.ended_at, ended.label("ended"), drift.drifted_at, drifted.label("drifted"))
+        .outerjoin(session_ends, and_(end.user_id == session.c.user_id, end.session == session.c.session))
+        .outerjoin(session_drifts, and_(drift.user_id == session.c.user_id, drift.session == session.c.session))
+        .where(or_(session.c.ready >= rules.size, idle, ended, drifted))
+        .order_by(session.c.oldest)
+        .limit(1)
+    )
+
+
+def _sessions(ready: ColumnElement[bool], among: ColumnElement[bool]) -> Subquery:
+    """Each session's waiting turns as one row, except those of users with a live batch."""
+    # An answer that came long after the question is activity too.
+    active = case((turns.c.closed_at > turns.c.seen_at, turns.c.closed_at), else_=turns.c.seen_at)
+    return (
+        select(
+            turns.c.user_id,
+            turns.c.session,
+            func.min(turns.c.opened_at).label("oldest"),
+            func.min(case((ready, turns.c.opened_at))).label("oldest_ready"),
+            func.count().label("waiting"),
+            func.sum(case((ready, 1), else_=0)).label("ready"),
+            func.max(active).label("active"),
+        )
+        .where(WAITING, _FREE, among)
+        .group_by(turns.c.user_id, turns.c.session)
+        .subquery()
+    )

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, or_, select, update
 from semmem.backends.sql import locks
 from semmem.backends.sql.conversation_erasure import Doors
 from semmem.backends.sql.conversation_rows import conversation_row, crowd_out
-from semmem.backends.sql.part import JournalPart, one_look, one_read
+from semmem.backends.sql.part import JournalPart, one_read, quiet_write
 from semmem.backends.sql.rows import upsert_into
 from semmem.backends.sql.tables import conversations
 from semmem.memory import Role, Scope
@@ -30,7 +30,7 @@ class SqlContinuing(JournalPart):
             return Continued(name, row.progress, row.last_answer, row.messages)
         return _elsewhere(conn, scope)
 
-    @one_look
+    @quiet_write
     def claim_conversation(
         self, conn: Connection, scope: Scope, seen: Continued | None, claim: str, *, now: float, per_user_max: int
     ) -> bool:

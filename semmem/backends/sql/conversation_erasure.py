@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
 from semmem.backends.sql import marks
-from semmem.backends.sql.conversation_rows import among, remove_empty, remove_messages
-from semmem.backends.sql.rows import row_scope, upsert_into, within
+from semmem.backends.sql.conversation_rows import remove_empty, remove_messages
+from semmem.backends.sql.rows import among, raise_times, row_scope, within
 from semmem.backends.sql.tables import (
     conversation_messages,
     conversations,
@@ -93,13 +93,8 @@ def _begun(conn: Connection, said: ColumnElement[bool], until: float) -> dict[st
 
 def mark_conversations(conn: Connection, marked: Iterable[tuple[str, float]]) -> None:
     """What was said in them then or before is turned away from now on. A mark moves on to a later time, never back."""
-    statement = upsert_into(conn.dialect.name, forgotten_conversations)
-    later = statement.excluded.forgotten_at
-    rising = statement.on_conflict_do_update(
-        index_elements=["id"], set_={"forgotten_at": later}, where=forgotten_conversations.c.forgotten_at < later
-    )
-    if rows := [{"id": each, "forgotten_at": at} for each, at in sorted(marked)]:
-        conn.execute(rising, rows)
+    rows = [{"id": each, "forgotten_at": at} for each, at in sorted(marked)]
+    raise_times(conn, forgotten_conversations.c.forgotten_at, rows)
 
 
 def forget_marked_conversations(conn: Connection) -> Counter[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, distinct, func, literal_column, or_, select, tuple_, update
 
 from semmem.backends.sql import locks
+from semmem.backends.sql.accounts import forget_answers
 from semmem.backends.sql.conversation_erasure import mark_conversations
 from semmem.backends.sql.conversation_rows import (
     has_tag,
@@ -23,8 +24,7 @@ from semmem.backends.sql.conversation_rows import (
     says,
 )
 from semmem.backends.sql.conversations import write_copy
-from semmem.backends.sql.kept_answers import forget_answers
-from semmem.backends.sql.part import JournalPart, one_look, one_read
+from semmem.backends.sql.part import JournalPart, one_read, quiet_write
 from semmem.backends.sql.rows import within
 from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import conversation_messages, conversations
@@ -128,7 +128,7 @@ class SqlConversationReads(JournalPart):
             tags.update(lines_told(row.tags))
         return ConversationFacets(_most(projects, limit), _most(tags, limit))
 
-    @one_look
+    @quiet_write
     def put_conversation(
         self, conn: Connection, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
     ) -> KeptConversation | None:
@@ -136,7 +136,7 @@ class SqlConversationReads(JournalPart):
             return None
         return _one(conn, in_scope(Scope(kept.scope.user), kept.id))
 
-    @one_look
+    @quiet_write
     def change_conversation(
         self,
         conn: Connection,
@@ -154,7 +154,7 @@ class SqlConversationReads(JournalPart):
         conn.execute(update(conversations).where(in_scope(scope, conversation_id)).values(told))
         return _one(conn, in_scope(scope, conversation_id))
 
-    @one_look
+    @quiet_write
     def forget_conversation(self, conn: Connection, scope: Scope, conversation_id: str, *, now: float) -> int | None:
         locks.user(conn, scope.user)
         kept = _one(conn, in_scope(scope, conversation_id))

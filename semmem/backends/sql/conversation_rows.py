@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, delete, func, or_, select, type_coerce, update
 
-from semmem.backends.sql.rows import row_scope, scope_row, within
+from semmem.backends.sql.rows import IDS_MAX, row_scope, scope_row, slices, within
 from semmem.backends.sql.tables import AnyText, conversation_messages, conversations
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.conversations import KeptConversation, KeptMessage, Match, message_id, title_of
 
-IDS_MAX = 500
-"""Ids in one statement: SQLite takes some thousands of parameters."""
-TEXTS = ("content", "answers", "model_asked", "model", "backend", "answer_id", "finish_reason", "after")
+_TEXTS = ("content", "answers", "model_asked", "model", "backend", "answer_id", "finish_reason", "after")
+_ALIKE = (*_TEXTS, "step", "number", "place", "turn_at", "at", "tokens_in", "tokens_out")
+"""Columns that are called as the fields of a message are, and hold the same."""
 _HOW_FAR = ("progress", "last_answer", "withheld_from", "withheld_until")
 _calls = msgspec.json.Decoder(tuple[ToolCall, ...])
 _LIKE = str.maketrans({each: f"!{each}" for each in "!%_"})
@@ -27,7 +27,7 @@ _BACKSLASH = r"\005c"
 
 def message_row(message: KeptMessage, conversation_id: str, user: str) -> dict[str, Any]:
     return {
-        **{name: getattr(message, name) for name in (*TEXTS, "step", "number", "place", "turn_at", "at")},
+        **{name: getattr(message, name) for name in _ALIKE},
         "turn_id": message.turn,
         "conversation_id": conversation_id,
         "user_id": user,
@@ -37,14 +37,12 @@ def message_row(message: KeptMessage, conversation_id: str, user: str) -> dict[s
         "withheld": int(message.withheld),
         "shown": lines_text(message.shown),
         "calls": msgspec.json.encode(message.calls).decode() if message.calls else "",
-        "tokens_in": message.tokens_in,
-        "tokens_out": message.tokens_out,
     }
 
 
 def row_message(row: Row[Any]) -> KeptMessage:
     return KeptMessage(
-        **{name: getattr(row, name) for name in (*TEXTS, "step", "number", "place", "turn_at", "at")},
+        **{name: getattr(row, name) for name in _ALIKE},
         turn=row.turn_id,
         role=Role(row.role),
         cut=bool(row.cut),
@@ -52,8 +50,6 @@ def row_message(row: Row[Any]) -> KeptMessage:
         shown=lines_told(row.shown),
         withheld=bool(row.withheld),
         calls=_read_calls(row.calls),
-        tokens_in=row.tokens_in,
-        tokens_out=row.tokens_out,
     )
 
 
@@ -156,7 +152,7 @@ def told_anew(conn: Connection, ids: Sequence[str], *, titles: bool = False) -> 
     """Figures and missing titles of these conversations (with ``titles`` also those that nobody gave them), after their
     messages have changed. Empty ones go; how many."""
     gone = 0
-    for some in _slices(ids):
+    for some in slices(ids):
         these = conversations.c.id.in_(some)
         gone += remove_empty(conn, these)
         mine = conversation_messages.c.conversation_id == conversations.c.id
@@ -179,13 +175,3 @@ def _retitle(conn: Connection, these: ColumnElement[bool], titles: bool) -> None
         title = title_of(conn.execute(first).scalar() or "")
         if title != row.title:
             conn.execute(update(conversations).where(conversations.c.id == row.id).values(title=title))
-
-
-def among(conn: Connection, column: Any, values: Sequence[str], *also: ColumnElement[bool]) -> list[Any]:
-    """The rows of a table whose column is one of these."""
-    table = select(column.table)
-    return [row for some in _slices(values) for row in conn.execute(table.where(column.in_(some), *also))]
-
-
-def _slices(ids: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (ids[start : start + IDS_MAX] for start in range(0, len(ids), IDS_MAX))

@@ -11,13 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, case, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal_column, or_, select
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.continuing import settle_claims
 from semmem.backends.sql.conversation_erasure import Doors
 from semmem.backends.sql.conversation_rows import (
-    IDS_MAX,
     conversation_row,
     crowd_out,
     message_row,
@@ -25,12 +24,11 @@ from semmem.backends.sql.conversation_rows import (
     remove_messages,
     told_anew,
 )
-from semmem.backends.sql.late_answers import flagged, late
-from semmem.backends.sql.part import JournalPart, one_look
+from semmem.backends.sql.part import JournalPart, quiet_write
 from semmem.backends.sql.prepared import Prepared
-from semmem.backends.sql.rows import row_scope, upsert_into
+from semmem.backends.sql.rows import among, row_scope, upsert_into
 from semmem.backends.sql.tables import ERASED, conversation_messages, conversations, turns
-from semmem.backends.sql.withholding import Reach, Reaches, hold, widen, withheld_before
+from semmem.backends.sql.withholding import Reach, Reaches, flagged, hold, late, widen, withheld_before
 from semmem.memory import Role, Scope
 from semmem.ports.conversations import (
     USER_NUMBER,
@@ -53,7 +51,7 @@ _EMPTY: ColumnElement[str] = literal_column("''")
 class SqlConversations(JournalPart):
     """ConversationRecording."""
 
-    @one_look
+    @quiet_write
     def record_said(self, conn: Connection, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
         ids = sorted({turn for half in halves for turn in (half.turn_id, *half.earlier)})
         locks.users_shared(conn, {row.user_id for row in _turns(conn, ids).values() if row.user_id})
@@ -71,7 +69,7 @@ class SqlConversations(JournalPart):
         away = len(halves) - len(waiting) - len(open_halves)
         return Recorded(kept, waiting, away, removed)
 
-    @one_look
+    @quiet_write
     def prune_conversations(self, conn: Connection, *, said_before: float) -> Counter[str]:
         """As in the port, at most ``prune_rows_max`` messages at a time; whoever calls goes on until there are none."""
         old = conversation_messages.c.turn_at < said_before
@@ -83,11 +81,7 @@ class SqlConversations(JournalPart):
 
 
 def _turns(conn: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
-    found: dict[str, Row[Any]] = {}
-    for start in range(0, len(ids), IDS_MAX):
-        these = turns.c.id.in_(ids[start : start + IDS_MAX])
-        found |= {row.id: row for row in conn.execute(select(turns).where(these))}
-    return found
+    return {row.id: row for row in among(conn, turns.c.id, ids)}
 
 
 def _is_here(turn: Row[Any] | None) -> bool:
@@ -145,23 +139,13 @@ def _message(said: Said, half: SaidHalf, turn: Row[Any], chars_max: int) -> Kept
         place=place_of(turn.opened_at, turn.id, Step(step.name, said.number, step.asked_at)),
         turn=turn.id,
         step=step.name,
-        number=said.number,
-        role=said.role,
         content=said.content[:chars_max],
-        at=said.at,
         cut=said.cut or len(said.content) > chars_max,
-        answers=said.answers,
-        calls=said.calls,
         model_asked=turn.model if said.role is Role.ASSISTANT else "",
-        model=said.model,
-        tokens_in=said.tokens_in,
-        tokens_out=said.tokens_out,
-        answer_id=said.answer_id,
-        finish_reason=said.finish_reason,
         after=half.after,
         turn_at=turn.opened_at,
-        whole=said.whole,
         shown=step.shown,
+        **{name: getattr(said, name) for name in ("number", "role", "at", "answers", *_OF_AN_ANSWER)},
     )
 
 
@@ -201,11 +185,11 @@ def _number(conn: Connection, ids: Sequence[str]) -> int:
     return int(conn.execute(select(func.count()).select_from(conversation_messages).where(these)).scalar_one())
 
 
-def _conversations_upsert(dialect: str) -> Insert:
+def _conversations_upsert(dialect: str) -> Any:
     """Of two times the earlier beginning stays and the later end. How far it is only says who knows it."""
     statement = upsert_into(dialect, conversations)
     old, new = conversations.c, statement.excluded
-    upsert: Insert = statement.on_conflict_do_update(
+    return statement.on_conflict_do_update(
         index_elements=["id"],
         set_={
             "created_at": case((new.created_at < old.created_at, new.created_at), else_=old.created_at),
@@ -217,37 +201,24 @@ def _conversations_upsert(dialect: str) -> Insert:
             ),
         },
     )
-    return upsert
 
 
 def _from_earlier(old: Any, new: Any) -> ColumnElement[bool]:
     return and_(new.withheld_from != _EMPTY, or_(old.withheld_from == _EMPTY, old.withheld_from > new.withheld_from))
 
 
-_REPLACED = (
-    "at",
-    "content",
-    "cut",
-    "calls",
-    "model",
-    "backend",
-    "tokens_in",
-    "tokens_out",
-    "answer_id",
-    "finish_reason",
-    "whole",
-    "withheld",
-)
+_OF_AN_ANSWER = ("calls", "model", "tokens_in", "tokens_out", "answer_id", "finish_reason", "whole")
+_REPLACED = (*_OF_AN_ANSWER, "at", "content", "cut", "backend", "withheld")
 
 
-def _messages_upsert(dialect: str) -> Insert:
+def _messages_upsert(dialect: str) -> Any:
     """A later answer at the same place replaces an earlier one; what users and tools said stays as it was first. What
     they go on from only the request's half says, and of what was shown nothing is unlearnt."""
     statement = upsert_into(dialect, conversation_messages)
     old, new = conversation_messages.c, statement.excluded
     is_later = and_(new.role == Role.ASSISTANT.value, old.at <= new.at)
     says_after = and_(old.after == _EMPTY, new.after != _EMPTY)
-    upsert: Insert = statement.on_conflict_do_update(
+    return statement.on_conflict_do_update(
         index_elements=["turn_id", "step", "number"],
         set_={
             **{name: case((is_later, new[name]), else_=old[name]) for name in _REPLACED},
@@ -256,7 +227,6 @@ def _messages_upsert(dialect: str) -> Insert:
         },
         where=and_(old.conversation_id == new.conversation_id, or_(is_later, says_after)),
     )
-    return upsert
 
 
 _ANY = KeptConversation("", Scope("-"), "", 0.0, 0.0)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from semmem.backends.sql.schema import bring_up_to_date
 from semmem.ports.errors import JournalDamaged, JournalError, JournalFull, JournalUnavailable
 
 T = TypeVar("T")
@@ -46,23 +49,68 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 """What SQLite says of a file whose pages do not fit together, or that does not begin like a database."""
 
 
-class Database(Protocol):
-    """Runs functions in transactions, off the event loop. Every call may raise JournalError."""
+class Threads:
+    """The two ways to begin on one engine, with threads for each: a lookup on the request path must not stand behind a
+    write, which may wait for others."""
+
+    def __init__(self, reads: Engine, writes: Engine, *, readers: int = 1, writers: int = 1) -> None:
+        self.reads, self.writes = reads, writes
+        self._reader = ThreadPoolExecutor(readers, "semmem-journal-read")
+        self._writer = ThreadPoolExecutor(writers, "semmem-journal-write")
+
+    async def read(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._reader, work)
+
+    async def write(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._writer, work)
+
+    async def close(self) -> None:
+        """What was begun ends first."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._reader.shutdown()
+        self._writer.shutdown()
+        self.writes.dispose()
+
+
+class Database:
+    """Runs functions in transactions, off the event loop. Every call may raise JournalError. Of other processes only a
+    subclass knows."""
+
+    _threads: Threads | None = None
 
     async def open(self) -> None:
         """Make the tables, or check that they are a journal this build can read. Idempotent."""
+        if self._threads is not None:
+            return
+        self._threads = self._begin()
+        try:
+            await self._threads.write(self._prepare)
+            await self.write(bring_up_to_date)
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Let what was begun end, then let go. Idempotent."""
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            await threads.close()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """One consistent view; never waits for a writer."""
+        threads = self._opened()
+        return await threads.read(lambda: self._transact(threads.reads, work))
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """One transaction: all of it is committed, or nothing. ``work`` may be called again after it was undone."""
+        threads = self._opened()
+        return await threads.write(lambda: self._transact(threads.writes, work))
 
     async def look(self, work: Callable[[Connection], T]) -> T:
         """``write`` that ``last_write`` does not count."""
+        return await self.write(work)
 
     def tell(self, conn: Connection, *, at_once: bool = True) -> None:
         """Other processes shall look for a batch when this transaction is committed; without ``at_once`` soon after
@@ -76,12 +124,28 @@ class Database(Protocol):
 
     def last_write(self) -> object:
         """Another value after a commit by which a batch may have become due, as far as that is known here."""
+        raise NotImplementedError
 
     async def purge(self) -> bool:
         """As Purgeable says."""
+        raise NotImplementedError
 
     async def check_room(self) -> None:
         """Raises JournalFull when the disk of this machine that it writes to, if there is one, takes nothing now."""
+
+    def _begin(self) -> Threads:
+        raise NotImplementedError
+
+    def _prepare(self) -> None:
+        """What comes before the tables, in the thread that writes."""
+
+    def _transact(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+        raise NotImplementedError
+
+    def _opened(self) -> Threads:
+        if self._threads is None:
+            raise JournalError("the journal is not open")
+        return self._threads
 
 
 @contextmanager

@@ -12,19 +12,18 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, literal, or_, select, update
 
 from semmem.backends.sql import locks, marks
+from semmem.backends.sql.accounts import forget_answers
 from semmem.backends.sql.conversation_erasure import forget_said
 from semmem.backends.sql.database import ERASED as ERASED_NEWS
 from semmem.backends.sql.holds import HOLD, end_hold, hold_user
-from semmem.backends.sql.kept_answers import forget_answers
 from semmem.backends.sql.part import JournalPart, one_read, one_write
-from semmem.backends.sql.provisional import drop_notes
-from semmem.backends.sql.rewording import end_batches
-from semmem.backends.sql.rows import NARROWING, json_memory, scope_row, upsert_into, within
+from semmem.backends.sql.rows import json_memory, raise_times, scope_row, within
 from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import (
     ERASED,
     IN_BATCH,
     LIVE,
+    NARROWING,
     accesses,
     answers,
     batches,
@@ -39,6 +38,7 @@ from semmem.backends.sql.tables import (
     versions,
     votes,
 )
+from semmem.backends.sql.unlearnt import drop_notes, end_batches
 from semmem.backends.sql.usage import forget_usage
 from semmem.backends.sql.withholding import hid, withhold
 from semmem.memory import SKEW_S, Forgetting, MemoryType, Scope
@@ -51,7 +51,6 @@ class SqlErasure(JournalPart):
     async def begin_erasure(
         self, what: Forgetting, *, now: float, turned_away: Sequence[str] = (), hold_s: float = 60.0
     ) -> tuple[str, Counter[str]]:
-        """As in the port."""
         await self.notice_clock()
         return await self._begin_erasure(what, now=now, turned_away=turned_away, hold_s=hold_s)
 
@@ -80,7 +79,7 @@ class SqlErasure(JournalPart):
 
     @one_write
     def finish_erasure(self, conn: Connection, what: Forgetting, hold_id: str) -> None:
-        """As in the port. Nobody needs to know any more whose it was."""
+        """Nobody needs to know any more whose it was."""
         locks.user(conn, what.scope.user)
         end_hold(conn, hold_id)
         live = select(batches.c.id).where(LIVE)
@@ -103,12 +102,7 @@ def _remember(conn: Connection, what: Forgetting) -> None:
         "memory_id": what.memory_id,
         "forgotten_at": what.at,
     }
-    statement = upsert_into(conn.dialect.name, pending_erasures).values(row)
-    later = statement.excluded.forgotten_at
-    rising = statement.on_conflict_do_update(
-        index_elements=["id"], set_={"forgotten_at": later}, where=pending_erasures.c.forgotten_at < later
-    )
-    conn.execute(rising)
+    raise_times(conn, pending_erasures.c.forgotten_at, [row])
 
 
 def forgetting(row: Row[Any]) -> Forgetting:
@@ -188,12 +182,8 @@ def _said_at(body: str) -> float:
 
 
 def _erase_sessions(conn: Connection, scope: Scope, at: float) -> None:
-    marked = (
-        (session_ends, session_ends.c.ended_at),
-        (session_drifts, session_drifts.c.drifted_at),
-        (session_pasts, session_pasts.c.forgotten_at),
-    )
-    for table, marked_at in marked:
+    for marked_at in (session_ends.c.ended_at, session_drifts.c.drifted_at, session_pasts.c.forgotten_at):
+        table = marked_at.table
         these: ColumnElement[bool] = literal(True) if scope.session is None else table.c.session == scope.session
         conn.execute(delete(table).where(table.c.user_id == scope.user, these, marked_at <= at))
 

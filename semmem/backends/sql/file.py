@@ -1,7 +1,7 @@
-"""One SQLite file: its modes, its locks, its two threads, and its errors made ours.
+"""One SQLite file: its modes and its locks.
 
-Writes and reads have a thread each. A write may wait as long as ``busy_timeout_s`` for another process; a lookup on
-the request path must not stand behind it, and with a write-ahead log a reader never waits for a writer.
+Writes and reads have a thread each. A write may wait as long as ``busy_timeout_s`` for another process; with a
+write-ahead log a reader never waits for a writer. What changes nothing in the file does not change its log either.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,8 +20,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
 from semmem.backends.disk_room import check_room
-from semmem.backends.sql.database import journal_errors
-from semmem.backends.sql.schema import bring_up_to_date
+from semmem.backends.sql.database import Database, Threads, journal_errors
 from semmem.ports.errors import JournalDamaged, JournalError, JournalFull
 
 T = TypeVar("T")
@@ -53,7 +52,7 @@ def sqlite_path(url_or_path: str | Path) -> Path:
     return Path(str(url.database))
 
 
-class SqliteFile:
+class SqliteFile(Database):
     """Runs functions in transactions on one SQLite file, off the event loop.
 
     ``busy_timeout_s``: how long a write waits for another process's write. ``size_bytes_max``: the file's size limit
@@ -67,48 +66,6 @@ class SqliteFile:
         self._busy_timeout_s = busy_timeout_s
         self._synchronous = synchronous
         self._size_bytes_max = size_bytes_max
-        self._lanes: _Lanes | None = None
-
-    async def open(self) -> None:
-        """Create or check the file. Raises JournalError. Idempotent."""
-        if self._lanes is not None:
-            return
-        self._lanes = _Lanes(self._engine())
-        try:
-            await self._lanes.write(self._create_file)
-            await self.write(bring_up_to_date)
-        except BaseException:
-            await self.close()
-            raise
-
-    async def close(self) -> None:
-        """Let what was begun end, then release the file. Idempotent."""
-        lanes, self._lanes = self._lanes, None
-        if lanes is not None:
-            await lanes.close()
-
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        """One consistent view of the file; never waits for a writer."""
-        lanes = self._opened()
-        return await lanes.read(lambda: self._transact(lanes.reads, work))
-
-    async def write(self, work: Callable[[Connection], T]) -> T:
-        """One transaction that holds the write lock from its beginning: all of it is committed, or nothing."""
-        lanes = self._opened()
-        return await lanes.write(lambda: self._transact(lanes.writes, work))
-
-    async def look(self, work: Callable[[Connection], T]) -> T:
-        """As ``write``: what changes nothing in the file does not change its log either."""
-        return await self.write(work)
-
-    def tell(self, conn: Connection, *, at_once: bool = True) -> None:
-        """Nothing to do: others see it by the log."""
-
-    def say(self, conn: Connection, word: str) -> None:
-        """Nobody listens: a file is one process's."""
-
-    async def listen(self, heard: Callable[[str], None]) -> None:
-        """There is nothing to be heard."""
 
     def last_write(self) -> tuple[int, int] | None:
         """Another value after every commit of any process, but for one within milliseconds of another. Asks the file
@@ -122,9 +79,10 @@ class SqliteFile:
     async def purge(self) -> bool:
         """Write the file anew, and empty the write-ahead log, which otherwise keeps what was overwritten in the file
         itself. Writes wait for it. False for a file above REWRITTEN_BYTES_MAX: then only the log is emptied."""
-        lanes = self._opened()
-        rewritten = await lanes.write(lambda: self._transact(lanes.plain, _rewrite))
-        await lanes.write(lambda: self._transact(lanes.plain, _truncate_log))
+        threads = self._opened()
+        plain = threads.writes.execution_options(**{_BEGIN: ""})
+        rewritten = await threads.write(lambda: self._transact(plain, _rewrite))
+        await threads.write(lambda: self._transact(plain, _truncate_log))
         return rewritten
 
     def _transact(self, engine: Engine, work: Callable[[Connection], T]) -> T:
@@ -138,12 +96,8 @@ class SqliteFile:
         except OSError as error:
             raise JournalFull(f"nothing can be written to the journal's folder: {error.strerror}") from None
 
-    def _opened(self) -> _Lanes:
-        if self._lanes is None:
-            raise JournalError("the journal is not open")
-        return self._lanes
-
-    def _engine(self) -> Engine:
+    def _begin(self) -> Threads:
+        """A transaction that writes holds the write lock from its beginning."""
         engine = create_engine(
             URL.create("sqlite", database=str(self._path)),
             connect_args={"timeout": self._busy_timeout_s, "check_same_thread": False},
@@ -151,7 +105,8 @@ class SqliteFile:
         )
         event.listen(engine, "connect", lambda connection, _record: self._on_connect(connection))
         event.listen(engine, "begin", _begin)
-        return engine
+        begins = {each: engine.execution_options(**{_BEGIN: each}) for each in ("BEGIN", "BEGIN IMMEDIATE")}
+        return Threads(begins["BEGIN"], begins["BEGIN IMMEDIATE"])
 
     def _on_connect(self, connection: sqlite3.Connection) -> None:
         # The driver would begin transactions by itself, too late and without the write lock.
@@ -167,7 +122,7 @@ class SqliteFile:
             (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
             connection.execute(f"PRAGMA max_page_count={max(1, self._size_bytes_max // page_bytes)}")
 
-    def _create_file(self) -> None:
+    def _prepare(self) -> None:
         """SQLite gives the log and its index the mode of the file, so the file must be private before it is used.
 
         An existing file is not opened here: closing it would drop the locks that other connections of this process
@@ -180,29 +135,6 @@ class SqliteFile:
             except FileExistsError:
                 if self._path.stat().st_mode & 0o077:
                     self._path.chmod(0o600)
-
-
-class _Lanes:
-    """The engine with its three ways to begin, and one thread for writes and one for reads."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.reads = engine.execution_options(**{_BEGIN: "BEGIN"})
-        self.writes = engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
-        self.plain = engine.execution_options(**{_BEGIN: ""})
-        self._writer = ThreadPoolExecutor(1, "semmem-journal-write")
-        self._reader = ThreadPoolExecutor(1, "semmem-journal-read")
-
-    async def read(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._reader, work)
-
-    async def write(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._writer, work)
-
-    async def close(self) -> None:
-        await self.read(lambda: None)
-        await self.write(self.plain.dispose)
-        self._reader.shutdown()
-        self._writer.shutdown()
 
 
 def write_ahead(connection: sqlite3.Connection, wait_s: float) -> str:
@@ -252,3 +184,35 @@ def _truncate_log(conn: Connection) -> None:
     busy: Any = conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
     if busy:
         raise JournalError("the write-ahead log is in use and was not emptied")
+
+
+class OnlyProcess:
+    """One process on one journal: the file itself could be shared; what a process keeps in memory of it is not. Holds a
+    lock beside the file until ``close``, or until the process ends, however it does."""
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+        self._lock = -1
+
+    def open(self) -> None:
+        """Blocking. Raises JournalError when another process has the journal, or no lock can be made."""
+        try:
+            self._journal.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(f"{self._journal}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise JournalError(f"{self._journal}.lock: {error.strerror}") from None
+        try:
+            flock(lock, LOCK_EX | LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise JournalError(
+                f"another semmem process has {self._journal}: give each a data_dir of its own, or all of them one"
+                " PostgreSQL journal (journal.url)"
+            ) from None
+        self._lock = lock
+
+    def close(self) -> None:
+        """Idempotent. The file stays: somebody may be waiting to open it."""
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)

@@ -1,15 +1,17 @@
-"""What keeps the journal small, and says how full it is."""
+"""What keeps the journal small, says how full it is and what is being learnt from, and who may have memories."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, select, update
 
-from semmem.backends.sql import marks, messages
+from semmem.backends.sql import locks, marks
+from semmem.backends.sql.holds import HOLD
 from semmem.backends.sql.part import JournalPart, one_read, one_write
-from semmem.backends.sql.provisional import prune_notes
+from semmem.backends.sql.recording import prune_said
+from semmem.backends.sql.rows import know_users
 from semmem.backends.sql.states import prune_states
 from semmem.backends.sql.tables import (
     IN_BATCH,
@@ -17,15 +19,33 @@ from semmem.backends.sql.tables import (
     LONELY,
     REFUSED,
     WAITING,
+    accesses,
     answers,
     batches,
+    conversations,
+    dropped,
     journal_schema,
+    provisional,
     resting,
     session_drifts,
     session_ends,
     session_pasts,
+    session_states,
+    shown_blocks,
     turns,
+    users,
+    versions,
+    votes,
 )
+from semmem.backends.sql.unlearnt import WITHDRAWN, prune_notes
+from semmem.ports.housekeeping import EndedBatch, LiveBatch, Work
+
+TURNS_PER_USER = 20
+"""So many turns are read for each user who is looked for, since active users say many things."""
+TURNS_MAX = 200_000
+
+_BATCH = batches.c.trigger_word != HOLD
+_LIVE, _ENDED = and_(LIVE, _BATCH), and_(batches.c.status.is_not(None), _BATCH)
 
 
 def _counts(**rows: ColumnElement[bool]) -> Select[Any]:
@@ -47,12 +67,12 @@ _COUNTS = _counts(
 
 
 class SqlHousekeeping(JournalPart):
-    """Housekeeping and Purgeable."""
+    """Housekeeping, Purgeable, the part of WorkRecords that is about batches, and users."""
 
     async def prune(self, *, done_before: float) -> int:
-        """As in the port, in transactions of ``prune_rows_max`` rows."""
+        """In transactions of ``prune_rows_max`` rows."""
         number = await self._prune(lambda conn: _prune_turns(conn, done_before, self._limits.prune_rows_max))
-        await self._prune(lambda conn: messages.prune_said(conn, done_before, self._limits.prune_rows_max))
+        await self._prune(lambda conn: prune_said(conn, done_before, self._limits.prune_rows_max))
         await self._prune_leftovers(done_before)
         return number
 
@@ -73,10 +93,8 @@ class SqlHousekeeping(JournalPart):
         conn.execute(delete(batches).where(batches.c.status.is_not(None), batches.c.finished_at < done_before))
         prune_notes(conn)
         conn.execute(delete(resting).where(resting.c.batch_id.not_in(select(batches.c.id).where(LIVE))))
-        for table, marked_at in (
-            (session_ends, session_ends.c.ended_at),
-            (session_drifts, session_drifts.c.drifted_at),
-        ):
+        for marked_at in (session_ends.c.ended_at, session_drifts.c.drifted_at):
+            table = marked_at.table
             waits = and_(WAITING, turns.c.user_id == table.c.user_id, turns.c.session == table.c.session)
             conn.execute(delete(table).where(marked_at < done_before, ~select(turns.c.id).where(waits).exists()))
         past = session_pasts.c
@@ -96,7 +114,6 @@ class SqlHousekeeping(JournalPart):
         return await self._database.purge()
 
     async def check_room(self) -> None:
-        """As Housekeeping says."""
         await self._database.check_room()
 
     @one_read
@@ -112,6 +129,77 @@ class SqlHousekeeping(JournalPart):
         """One read from the file. It does not prove that there is room to write."""
         conn.execute(select(journal_schema.c.version)).one()
 
+    @one_write
+    def register_user(self, conn: Connection, user: str) -> None:
+        know_users(conn, [user])
+
+    @one_read
+    def users_due(self, conn: Connection, *, maintained_before: float, limit: int) -> list[str]:
+        due = select(users.c.user_id).where(users.c.kept_at < maintained_before).order_by(users.c.kept_at).limit(limit)
+        return list(conn.execute(due).scalars())
+
+    @one_read
+    def users_after(self, conn: Connection, user: str, *, limit: int) -> list[str]:
+        """Of an erased turn nobody knows whose it was: its user is empty."""
+        known = (
+            select(table.c.user_id).where(table.c.user_id > user).distinct().order_by(table.c.user_id).limit(limit)
+            for table in (users, turns, conversations, session_states, shown_blocks)
+        )
+        return sorted({name for each in known for name in conn.execute(each).scalars()})[:limit]
+
+    @one_read
+    def users_active(self, conn: Connection, *, limit: int) -> list[str]:
+        """Read along the indexes, so that it takes as long in a large journal as in a small one."""
+        lately = (
+            select(turns.c.user_id).where(WAITING).order_by(turns.c.opened_at.desc()),
+            select(turns.c.user_id).where(turns.c.done_at.is_not(None)).order_by(turns.c.done_at.desc()),
+        )
+        found: dict[str, None] = {}
+        for query in lately:
+            for user in conn.execute(query.limit(min(limit * TURNS_PER_USER, TURNS_MAX))).scalars():
+                if len(found) >= limit:
+                    return list(found)
+                if user:  # of an erased turn nobody knows whose it was
+                    found[user] = None
+        return list(found)
+
+    @one_write
+    def mark_maintained(self, conn: Connection, user: str, *, now: float) -> None:
+        conn.execute(update(users).where(users.c.user_id == user).values(kept_at=now))
+
+    @one_read
+    def recorded_ids(self, conn: Connection, user: str) -> set[str]:
+        """What its batch removed is kept as a version on purpose, until its turn is pruned."""
+        withdrawn = select(provisional.c.memory_id).where(
+            provisional.c.user_id == user, provisional.c.state == WITHDRAWN
+        )
+        found = (
+            select(table.c.memory_id).where(table.c.user_id == user, table.c.memory_id.not_in(withdrawn))
+            for table in (versions, accesses, dropped, votes)
+        )
+        return {memory_id for each in found for memory_id in conn.execute(each).scalars()}
+
+    @one_write
+    def forget_user(self, conn: Connection, user: str) -> None:
+        locks.user(conn, user)
+        for table in (users, accesses, dropped, votes, versions):
+            conn.execute(delete(table).where(table.c.user_id == user))
+
+    @one_read
+    def work(self, conn: Connection, *, ended_after: float, limit: int) -> Work:
+        waiting, oldest_at = conn.execute(select(func.count(), func.min(turns.c.opened_at)).where(WAITING)).one()
+        by_word = select(batches.c.status, func.count().label("number")).where(
+            _ENDED, batches.c.finished_at > ended_after
+        )
+        return Work(
+            waiting,
+            oldest_at,
+            _live(conn, limit),
+            conn.execute(select(func.count()).select_from(batches).where(_LIVE)).scalar_one(),
+            _ended(conn, limit),
+            {row.status: row.number for row in conn.execute(by_word.group_by(batches.c.status))},
+        )
+
 
 def _prune_turns(conn: Connection, done_before: float, rows_max: int) -> int:
     """At most ``rows_max`` turns and lonely halves; how many there were."""
@@ -122,3 +210,36 @@ def _prune_turns(conn: Connection, done_before: float, rows_max: int) -> int:
         some = select(turns.c.id).where(old).limit(rows_max - number)
         number += conn.execute(delete(turns).where(turns.c.id.in_(some), old)).rowcount
     return number
+
+
+# --- batches in figures, each out of an index ------------------------------------------------------------------------
+
+
+def _live(conn: Connection, limit: int) -> list[LiveBatch]:
+    rests = resting.c.batch_id.is_not(None)
+    found = select(
+        batches.c.id, batches.c.trigger_word, batches.c.attempt, batches.c.claimable_at, rests.label("rests")
+    )
+    joined = found.outerjoin(resting, resting.c.batch_id == batches.c.id).where(_LIVE)
+    rows = conn.execute(joined.order_by(batches.c.claimable_at).limit(limit)).all()
+    return [LiveBatch(row.id, row.trigger_word, row.attempt, row.claimable_at, bool(row.rests)) for row in rows]
+
+
+def _ended(conn: Connection, limit: int) -> list[EndedBatch]:
+    newest = select(batches).where(_ENDED).order_by(batches.c.finished_at.desc(), batches.c.id).limit(limit)
+    rows = conn.execute(newest).all()
+    learnt = _learnt_from(conn, rows)
+    return [
+        EndedBatch(row.id, row.trigger_word, row.attempt, row.status, row.finished_at, *learnt.get(row.id, (0, None)))
+        for row in rows
+    ]
+
+
+def _learnt_from(conn: Connection, ended: Sequence[Row[Any]]) -> dict[str, tuple[int, float | None]]:
+    """By batch how many turns, and when the first was said. They were done when it ended, and there is an index of
+    that."""
+    at, ids = {row.finished_at for row in ended}, [row.id for row in ended]
+    mine = select(turns.c.batch_id, func.count(), func.min(turns.c.opened_at)).where(
+        turns.c.done_at.in_(at), turns.c.batch_id.in_(ids)
+    )
+    return {batch_id: (number, said_at) for batch_id, number, said_at in conn.execute(mine.group_by(turns.c.batch_id))}

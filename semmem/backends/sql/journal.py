@@ -13,35 +13,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from semmem.backends.sql.adoption import SqlAdoption
+from semmem.backends.sql.accounts import SqlAccounts
 from semmem.backends.sql.batches import SqlBatches
-from semmem.backends.sql.calls import SqlCalls
-from semmem.backends.sql.clock import WatchedClock
 from semmem.backends.sql.continuing import SqlContinuing
 from semmem.backends.sql.conversation_reads import SqlConversationReads
 from semmem.backends.sql.conversations import SqlConversations
 from semmem.backends.sql.database import Database, ServerLimits
 from semmem.backends.sql.erasure import SqlErasure
-from semmem.backends.sql.feedback import SqlFeedback
 from semmem.backends.sql.file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql.history import SqlHistory
 from semmem.backends.sql.holds import SqlHolds
 from semmem.backends.sql.housekeeping import SqlHousekeeping
 from semmem.backends.sql.known_erasures import SqlKnownErasures
-from semmem.backends.sql.part import JournalLimits
-from semmem.backends.sql.provisional import SqlProvisional
+from semmem.backends.sql.part import JournalLimits, WatchedClock
 from semmem.backends.sql.recording import SqlRecording
-from semmem.backends.sql.reindexing import SqlReindexing
-from semmem.backends.sql.rewording import SqlRewording
+from semmem.backends.sql.replicas import SqlReplicas
 from semmem.backends.sql.sessions import SqlSessions
-from semmem.backends.sql.shown_blocks import SqlShownBlocks
 from semmem.backends.sql.states import SqlSessionStates
 from semmem.backends.sql.switches import SqlSwitches
 from semmem.backends.sql.talks import SqlTalks
-from semmem.backends.sql.tokens import SqlTokens
+from semmem.backends.sql.unlearnt import SqlUnlearnt
 from semmem.backends.sql.usage import SqlUsage
-from semmem.backends.sql.users import SqlUsers
-from semmem.backends.sql.work import SqlWork
 
 
 def is_server(url_or_path: str | Path) -> bool:
@@ -53,28 +45,21 @@ class SqlJournal(
     SqlRecording,
     SqlSessions,
     SqlBatches,
-    SqlProvisional,
+    SqlUnlearnt,
     SqlHistory,
     SqlHolds,
-    SqlUsers,
-    SqlTokens,
     SqlSwitches,
-    SqlFeedback,
-    SqlCalls,
+    SqlAccounts,
     SqlUsage,
     SqlConversations,
     SqlConversationReads,
     SqlContinuing,
     SqlTalks,
     SqlSessionStates,
-    SqlShownBlocks,
     SqlErasure,
-    SqlReindexing,
+    SqlReplicas,
     SqlKnownErasures,
-    SqlAdoption,
-    SqlRewording,
     SqlHousekeeping,
-    SqlWork,
 ):
     """All parts of the journal on one database. Several processes and several objects may share it.
 

@@ -19,12 +19,13 @@ from semmem.backends.sql.conversation_erasure import (
 )
 from semmem.backends.sql.erasure import bare_id, forgetting
 from semmem.backends.sql.holds import is_live, is_marked
+from semmem.backends.sql.marks import lower
 from semmem.backends.sql.part import JournalPart, one_read, one_write
-from semmem.backends.sql.rewording import end_batches
-from semmem.backends.sql.rows import NARROWING, row_scope, upsert_into
+from semmem.backends.sql.rows import raise_times, row_scope
 from semmem.backends.sql.states import forget_all_states
 from semmem.backends.sql.tables import (
     IN_BATCH,
+    NARROWING,
     WAITING,
     accesses,
     answers,
@@ -40,6 +41,7 @@ from semmem.backends.sql.tables import (
     versions,
     votes,
 )
+from semmem.backends.sql.unlearnt import end_batches
 from semmem.backends.sql.usage import forget_usage
 from semmem.backends.sql.withholding import withhold, withhold_marked
 from semmem.memory import Forgetting, Memory, Scope
@@ -96,7 +98,7 @@ class SqlKnownErasures(JournalPart):
                 forget_usage(conn, mark.scope[0], mark.at)  # its digest is all that names the user here
         single = [(mark.scope[0], mark.memory, mark.turn, mark.at) for mark in marks if mark.memory]
         _raise(conn, forgotten_memories, _MEMORY, single)
-        _lower(conn, self._clock.now())
+        lower(conn, self._clock.now(), self._clock.now())
 
     @one_read
     def may_stay(self, conn: Connection, batch_id: str, memory: Memory) -> bool:
@@ -133,33 +135,19 @@ class SqlKnownErasures(JournalPart):
         return counts
 
 
-def _lower(conn: Connection, now: float) -> None:
-    marks.lower(conn, now, now)
-
-
 def _digest(name: str) -> str:
     return marks.digest(name) if name else ""
 
 
 def _raise(conn: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     """Marks move on to a later time, never back."""
-    statement = upsert_into(conn.dialect.name, table)
-    later = statement.excluded.forgotten_at
-    rising = statement.on_conflict_do_update(
-        index_elements=list(names), set_={"forgotten_at": later}, where=table.c.forgotten_at < later
-    )
-    if rows:
-        conn.execute(rising, [dict(zip((*names, "forgotten_at"), row, strict=True)) for row in sorted(rows)])
+    named = [dict(zip((*names, "forgotten_at"), row, strict=True)) for row in sorted(rows)]
+    raise_times(conn, table.c.forgotten_at, named)
 
 
 def _marked_until(conn: Connection, names: set[str]) -> dict[tuple[str, str], float]:
-    """By digests of user and memory: until when its versions are erased."""
     mine = forgotten_memories.c.user_digest.in_([marks.digest(name) for name in names])
-    found: dict[tuple[str, str], float] = {}
-    for row in conn.execute(select(forgotten_memories).where(mine)):
-        key = row.user_digest, row.memory_digest
-        found[key] = max(row.forgotten_at, found.get(key, row.forgotten_at))
-    return found
+    return marks.memories_forgotten(conn, mine)
 
 
 def _is_erased(

@@ -28,6 +28,9 @@ from semmem.backends.sql.tables import batches, turns
 LOCKS = 1024
 _SPACE = 0x5E33E3
 """Sets these locks apart from others in the same database."""
+SCHEMA, SWITCHES, USAGE, VOTES = -1, -2, -3, -4
+"""The tables themselves; the switches, and the votes, so that whoever read one number has read all below it; the
+statistics of use, so that nothing is added of a user who is just being erased."""
 
 
 def user(conn: Connection, name: str) -> None:
@@ -78,28 +81,10 @@ def user_of_turn(conn: Connection, turn_id: str) -> None:
     _user_of(conn, select(turns.c.user_id).where(turns.c.id == turn_id))
 
 
-def schema(conn: Connection) -> None:
-    """Alone with the tables themselves."""
+def alone_with(conn: Connection, what: int) -> None:
+    """Alone with one of those named above, which are no user's."""
     if needed(conn):
-        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -1)))
-
-
-def switches(conn: Connection) -> None:
-    """Alone with the switches, so that whoever read one number has read all below it."""
-    if needed(conn):
-        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -2)))
-
-
-def usage(conn: Connection) -> None:
-    """Alone with the statistics of use, so that nothing is added of a user who is just being erased."""
-    if needed(conn):
-        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -3)))
-
-
-def votes(conn: Connection) -> None:
-    """Alone with the votes, as with the switches."""
-    if needed(conn):
-        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, -4)))
+        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, what)))
 
 
 def needed(conn: Connection) -> bool:

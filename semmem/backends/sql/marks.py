@@ -12,12 +12,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, delete, func, or_, select, update
 
-from semmem.backends.sql.clock import latest
 from semmem.backends.sql.prepared import Prepared, PreparedForMany
-from semmem.backends.sql.rows import NARROWING, upsert_into
-from semmem.backends.sql.tables import ERASED, forgotten, forgotten_conversations, forgotten_memories, turns
+from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.tables import ERASED, NARROWING, forgotten, forgotten_conversations, forgotten_memories, turns
 from semmem.memory import SKEW_S, Scope, Turn
 
 _Marks = Mapping[str, Sequence[Row[Any]]]
@@ -63,7 +62,7 @@ def mark(conn: Connection, scope: Scope, at: float, now: float) -> None:
 def lower(conn: Connection, since: float, now: float) -> None:
     """Marks that lie ahead of the clock are by one that was ahead and is not any more: they end at ``since``, after
     which it was not set. What was erased was said before that; so was what comes and is dated later than now."""
-    behind_s = latest(conn, now) - now
+    behind_s = _latest(conn, now) - now
     since, ahead = since + behind_s, now + behind_s + SKEW_S
     f = forgotten.c
     hidden_at = case((f.hidden_at > ahead, since), else_=f.hidden_at)
@@ -145,6 +144,14 @@ def shut(conn: Connection, ids: Sequence[tuple[str, float]]) -> None:
         conn.execute(upsert, rows)
 
 
+def memories_forgotten(conn: Connection, *which: ColumnElement[bool]) -> dict[tuple[str, str], float]:
+    """Of these marks of single memories: by digests of user and memory until when it is erased."""
+    f = forgotten_memories.c
+    found = select(f.user_digest, f.memory_digest, func.max(f.forgotten_at).label("at")).where(*which)
+    rows = conn.execute(found.group_by(f.user_digest, f.memory_digest))
+    return {(row.user_digest, row.memory_digest): row.at for row in rows}
+
+
 def prune(conn: Connection, forgotten_before: float) -> None:
     for table in (forgotten, forgotten_memories, forgotten_conversations):
         conn.execute(delete(table).where(table.c.forgotten_at < forgotten_before))
@@ -192,3 +199,11 @@ def _reopen(conn: Connection, said_again: Sequence[Turn]) -> None:
 def _alive(conn: Connection, ids: Sequence[str]) -> set[str]:
     here = select(turns.c.id).where(turns.c.id.in_(ids), turns.c.opened_at.is_not(None), turns.c.closing != ERASED)
     return set(conn.execute(here).scalars()) if ids else set()
+
+
+def _latest(conn: Connection, now: float) -> float:
+    """The later of ``now`` and what the database's server has: one clock alone may be behind."""
+    if conn.dialect.name != "postgresql":
+        return now
+    server: float = conn.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one()
+    return max(now, float(server))

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Insert, and_, case, func, or_, tuple_
+from sqlalchemy import BindParameter, Connection, Row, Select, Table, and_, case, delete, func, or_, select, tuple_
 
-from semmem.backends.sql import locks, marks, messages
-from semmem.backends.sql.clock import WatchedClock
-from semmem.backends.sql.database import Database
-from semmem.backends.sql.part import JournalLimits, JournalPart, one_read, one_write
-from semmem.backends.sql.prepared import Prepared
+from semmem.backends.sql import locks, marks
+from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.prepared import Prepared, PreparedForMany
 from semmem.backends.sql.rows import answer_row, closed_row, opened_row, upsert_into
-from semmem.backends.sql.tables import CLOSING, CLOSING_ORDER, ERASED, REFUSED, answers, turns
+from semmem.backends.sql.tables import CLOSING, CLOSING_ORDER, ERASED, REFUSED, answers, as_told, said_messages, turns
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.recording import SaidBefore, TurnClosed
+
+ROWS_MAX = 4000
+"""Rows of one answer: 500 messages are asked for at most, most of which have one place or none."""
 
 
 class SqlRecording(JournalPart):
     """TurnRecords and MessageRecords. ``turned_away`` counts the turns that were not recorded since they had been said
     before their scope was erased."""
 
-    def __init__(self, database: Database, limits: JournalLimits, clock: WatchedClock) -> None:
-        super().__init__(database, limits, clock)
-        self.turned_away = 0
+    turned_away = 0
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
-        """As in the port. First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first.
+        """First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first.
 
         ``Turn.answer`` is not read: answers come with their closed half.
         """
@@ -39,47 +39,30 @@ class SqlRecording(JournalPart):
     def _record(self, conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> int:
         """How many were turned away."""
         if locks.needed(conn):
-            opened, closed = sorted(opened, key=_turn_of_opened), sorted(closed, key=_turn_of_closed)
+            # in one order, so that two commits of the same turns do not wait in a circle
+            opened, closed = sorted(opened, key=attrgetter("id")), sorted(closed, key=attrgetter("turn_id"))
             locks.users_shared(conn, {turn.scope.user for turn in opened})
         admitted = marks.admitted(conn, opened) if opened else []
         if admitted:
-            record_opened(conn, admitted)
-        if closed:
-            record_closed(conn, closed)
-        messages.record_said(conn, opened, closed)
+            _OPENED.run(conn, [opened_row(turn) for turn in admitted])
+        if ended := [closed_row(half) for half in closed if half.status in CLOSING]:
+            _CLOSED.run(conn, ended)
+        if named := [answer_row(half) for half in closed if half.answer_id]:
+            _ANSWERS.run(conn, named)
+        record_said(conn, opened, closed)
         self._database.tell(conn, at_once=False)
         return len(opened) - len(admitted)
 
     @one_read
     def said_before(self, conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore]:
-        return messages.said_before(conn, message_ids)
+        return said_before(conn, message_ids)
 
     @one_read
     def forgotten_at(self, conn: Connection, user: str) -> float | None:
         return marks.forgotten_at(conn, user)
 
 
-def _turn_of_opened(turn: Turn) -> str:
-    """One order for everybody, so that two commits of the same turns do not wait in a circle."""
-    return turn.id
-
-
-def _turn_of_closed(half: TurnClosed) -> str:
-    return half.turn_id
-
-
-def record_opened(conn: Connection, opened: Sequence[Turn]) -> None:
-    _OPENED.run(conn, [opened_row(turn) for turn in opened])
-
-
-def record_closed(conn: Connection, closed: Sequence[TurnClosed]) -> None:
-    if ended := [closed_row(half) for half in closed if half.status in CLOSING]:
-        _CLOSED.run(conn, ended)
-    if named := [answer_row(half) for half in closed if half.answer_id]:
-        _ANSWERS.run(conn, named)
-
-
-def _opened_upsert(dialect: str) -> Insert:
+def _opened_upsert(dialect: str) -> Any:
     """The earliest opening stays. Later ones only show that the session is alive.
 
     An id that another user or session already has is not a retry, and an erased one stays erased. What is in a batch
@@ -92,15 +75,14 @@ def _opened_upsert(dialect: str) -> Insert:
     kept = {name: case((first, new[name]), else_=old[name]) for name in _OPENED_COLUMNS - {"id", "seen_at"}}
     later = or_(old.seen_at.is_(None), old.seen_at < new.seen_at)
     same = and_(old.user_id == new.user_id, old.session == new.session)
-    upsert: Insert = statement.on_conflict_do_update(
+    return statement.on_conflict_do_update(
         index_elements=["id"],
         set_={**kept, "seen_at": case((later, new.seen_at), else_=old.seen_at)},
         where=and_(old.closing != ERASED, or_(old.opened_at.is_(None), same)),
     )
-    return upsert
 
 
-def _closed_upsert(dialect: str) -> Insert:
+def _closed_upsert(dialect: str) -> Any:
     """Of two closes the one that says more stays, then the earlier. A refusal ends a turn that is in no batch, until
     the same turn is asked again and answered (a client that was throttled and tries again)."""
     statement = upsert_into(dialect, turns)
@@ -115,22 +97,60 @@ def _closed_upsert(dialect: str) -> Insert:
     refused = and_(new.closing == REFUSED, unbatched)
     asked_again = and_(old.closing == REFUSED, unbatched)
     kept = {name: new[name] for name in ("closing", "closed_at", "answer", "finish_reason")}
-    upsert: Insert = statement.on_conflict_do_update(
+    return statement.on_conflict_do_update(
         index_elements=["id"],
         set_={**kept, "done_at": case((refused, new.closed_at), (asked_again, None), else_=old.done_at)},
         where=rank(new) < rank(old),
     )
-    return upsert
 
 
-def _answers_insert(dialect: str) -> Insert:
-    """The first turn that was answered under a name keeps it."""
-    insert: Insert = upsert_into(dialect, answers).on_conflict_do_nothing()
-    return insert
+def _first_stays(dialect: str, table: Table) -> Any:
+    return upsert_into(dialect, table).on_conflict_do_nothing()
 
 
 _OPENED_COLUMNS = opened_row(Turn(id="", scope=Scope("-"), ordinal=0, user_text="", opened_at=0.0)).keys()
 _ANY_CLOSE = TurnClosed("", TurnEnding.ANSWERED, 0.0)
 _OPENED = Prepared(_opened_upsert, _OPENED_COLUMNS)
 _CLOSED = Prepared(_closed_upsert, closed_row(_ANY_CLOSE))
-_ANSWERS = Prepared(_answers_insert, answer_row(_ANY_CLOSE))
+_ANSWERS = Prepared(lambda dialect: _first_stays(dialect, answers), answer_row(_ANY_CLOSE))
+
+
+# --- which messages were journalled or declined, as bare ids ---------------------------------------------------------
+
+
+def record_said(conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
+    """The first time stays."""
+    rows = [{"id": t.message_id, "ordinal": t.ordinal, "at": t.opened_at} for t in opened if t.message_id]
+    rows += [_bare_row(half) for half in closed if half.status in (TurnEnding.DECLINED, TurnEnding.ERASED)]
+    if rows:
+        _SAID.run(conn, sorted(rows, key=itemgetter("id", "ordinal")))
+
+
+_SAID = Prepared(lambda dialect: _first_stays(dialect, said_messages), ("id", "ordinal", "at"))
+
+
+def _bare_row(half: TurnClosed) -> dict[str, object]:
+    message_id, _, ordinal = half.turn_id.rpartition(".")
+    sign = -1 if half.status == TurnEnding.DECLINED else 1
+    return {"id": message_id, "ordinal": sign * int(ordinal), "at": half.closed_at}
+
+
+def said_before(conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore]:
+    rows: Iterable[Row[Any]] = _SAID_BEFORE.run(conn, message_ids) if message_ids else ()
+    return [SaidBefore(as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
+
+
+def _these(ids: Sequence[BindParameter[str]]) -> Select[tuple[str, int, float]]:
+    columns = said_messages.c
+    these = select(columns.id, columns.ordinal, columns.at).where(columns.id.in_(ids))
+    return these.order_by(columns.ordinal).limit(ROWS_MAX)
+
+
+_SAID_BEFORE = PreparedForMany(_these)
+
+
+def prune_said(conn: Connection, said_before: float, rows_max: int) -> int:
+    """At most ``rows_max`` rows, the oldest; how many there were."""
+    key = (said_messages.c.id, said_messages.c.ordinal)
+    some = select(*key).where(said_messages.c.at < said_before).order_by(said_messages.c.at).limit(rows_max)
+    return conn.execute(delete(said_messages).where(tuple_(*key).in_(some))).rowcount

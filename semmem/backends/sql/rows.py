@@ -5,20 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Row, Table, and_
+from sqlalchemy import Column, ColumnElement, Connection, Row, Table, and_, delete, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
-from semmem.backends.sql.tables import ANSWERED, CLOSING, REFUSED
+from semmem.backends.sql.tables import ANSWERED, CLOSING, NARROWING, REFUSED, users
 from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Standing, Turn
 from semmem.ports.errors import JournalError
 from semmem.ports.recording import TurnClosed
 
-NARROWING = ("project", "agent", "session")
-"""What a scope may name beside its user."""
+IDS_MAX = 500
+"""Ids in one statement: SQLite takes some thousands of parameters."""
+T = TypeVar("T")
 
 _DERIVED_SESSION = re.compile(r"(.+)\.[0-9]{1,12}", re.DOTALL)
 _UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
@@ -27,6 +28,50 @@ _UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.in
 def upsert_into(dialect: str, table: Table) -> Any:
     """An insert that knows ON CONFLICT, in the words of this dialect."""
     return _UPSERTS[dialect](table)
+
+
+def put(conn: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """This row, in the place of one with the same key."""
+    statement = upsert_into(conn.dialect.name, table).values(row)
+    conn.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=row))
+
+
+def insert_new(conn: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Those of these rows that are not there yet."""
+    if rows:
+        conn.execute(upsert_into(conn.dialect.name, table).on_conflict_do_nothing(), rows)
+
+
+def raise_times(conn: Connection, column: Column[float], rows: Sequence[Mapping[str, Any]]) -> None:
+    """These rows; in those that are there the time of this column moves on to a later one, never back."""
+    statement = upsert_into(conn.dialect.name, column.table)
+    later = statement.excluded[column.name]
+    rising = statement.on_conflict_do_update(
+        index_elements=list(column.table.primary_key), set_={column.name: later}, where=column < later
+    )
+    if rows:
+        conn.execute(rising, rows)
+
+
+def keep_newest(conn: Connection, these: ColumnElement[bool], at: Column[float], number: int) -> None:
+    """Only so many of these rows stay, the latest by the time of this column."""
+    key = tuple(at.table.primary_key)
+    newest = select(*key).where(these).order_by(at.desc()).limit(number)
+    conn.execute(delete(at.table).where(these, tuple_(*key).not_in(newest)))
+
+
+def among(conn: Connection, column: Any, values: Sequence[str], *also: ColumnElement[bool]) -> list[Any]:
+    """The rows of a table whose column is one of these."""
+    table = select(column.table)
+    return [row for some in slices(values) for row in conn.execute(table.where(column.in_(some), *also))]
+
+
+def slices(values: Sequence[T], number: int = IDS_MAX) -> Iterator[Sequence[T]]:
+    return (values[start : start + number] for start in range(0, len(values), number))
+
+
+def know_users(conn: Connection, names: Iterable[str]) -> None:
+    insert_new(conn, users, [{"user_id": name} for name in dict.fromkeys(names)])
 
 
 def scope_row(scope: Scope) -> dict[str, str]:

@@ -24,7 +24,7 @@ _revision = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), p
 
 def bring_up_to_date(conn: Connection) -> None:
     """Raises JournalError for what is no journal, or is one that only a later build can read."""
-    locks.schema(conn)
+    locks.alone_with(conn, locks.SCHEMA)
     tables = set(inspect(conn).get_table_names())
     if journal_schema.name not in tables:
         if tables:

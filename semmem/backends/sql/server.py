@@ -12,19 +12,18 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import conninfo
+from psycopg.abc import PQGen
 from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.exc import DBAPIError
 
-from semmem.backends.sql.bounded_connection import BoundedConnection, Patience
-from semmem.backends.sql.database import DEAF, DUE, MISSED, ServerLimits, journal_errors
-from semmem.backends.sql.schema import bring_up_to_date
-from semmem.ports.errors import JournalError, JournalUnavailable
+from semmem.backends.sql.database import DEAF, DUE, MISSED, Database, ServerLimits, Threads, journal_errors
+from semmem.ports.errors import JournalUnavailable
 
 T = TypeVar("T")
 
@@ -39,7 +38,50 @@ _UNDONE = ("40001", "40P01")
 """serialization_failure, deadlock_detected."""
 
 
-class PostgresServer:
+@dataclass(slots=True)
+class Patience:
+    """Of all connections to one server. ``answer_s``: longest wait for one answer. ``ends_at`` (of time.monotonic):
+    nobody waits beyond it. ``on_silence`` is called in the thread that has waited in vain."""
+
+    answer_s: float
+    on_silence: Callable[[], None]
+    ends_at: float = math.inf
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """Waits so long for an answer and no longer; ``patience`` is given to it when it is connected.
+
+    The limits that libpq and the server have do not hold where the server's process hangs and its machine does not: the
+    kernel goes on acknowledging what is sent, and nobody is there to end a statement. A connection that gave up is
+    closed: an answer may still come, and nobody would know to what.
+    """
+
+    patience: Patience
+
+    def wait(self, gen: PQGen[T], *options: Any, **named: Any) -> T:
+        """As Connection says. Raises OperationalError also when there was no answer in time."""
+        return super().wait(self._bounded(gen, self.patience), *options, **named)
+
+    def _bounded(self, gen: PQGen[T], patience: Patience) -> PQGen[T]:
+        until = time.monotonic() + patience.answer_s
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() >= min(until, patience.ends_at):
+                    self._give_up(patience)
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _give_up(self, patience: Patience) -> None:
+        self.pgconn.finish()
+        patience.on_silence()
+        raise psycopg.OperationalError("the server does not answer")
+
+
+class PostgresServer(Database):
     """Runs functions in transactions on a server.
 
     ``url``: as libpq takes it, with one address or several (``postgresql://a,b/semmem``): whichever of them takes
@@ -49,33 +91,15 @@ class PostgresServer:
     def __init__(self, url: str, *, password: str = "", limits: ServerLimits) -> None:
         self._dsn = _dsn(url, password, limits)
         self._limits = limits
-        self._threads: _Threads | None = None
         self._away_until = 0.0
         # What the server takes for a statement before it ends it itself, and what the way there and back may take.
         self._patience = Patience(limits.statement_timeout_s + limits.connect_timeout_s, self._stay_away)
         self._written = 0
         self._told_at = -math.inf
 
-    async def open(self) -> None:
-        if self._threads is not None:
-            return
-        self._patience.ends_at = math.inf
-        self._threads = _Threads(self._engine(), self._limits.connections_max)
-        try:
-            await self.write(bring_up_to_date)
-        except BaseException:
-            await self.close()
-            raise
-
     async def close(self) -> None:
-        threads, self._threads = self._threads, None
-        if threads is not None:
-            self._patience.ends_at = time.monotonic() + CLOSE_S
-            await threads.close()
-
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        threads = self._reachable()
-        return await _run(threads.reader, lambda: self._transact(threads.reads, work))
+        self._patience.ends_at = time.monotonic() + CLOSE_S
+        await super().close()
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         result = await self.look(work)
@@ -83,8 +107,7 @@ class PostgresServer:
         return result
 
     async def look(self, work: Callable[[Connection], T]) -> T:
-        threads = self._reachable()
-        return await _run(threads.writer, lambda: self._transact(threads.writes, work))
+        return await super().write(work)
 
     def tell(self, conn: Connection, *, at_once: bool = True) -> None:
         """Commits that tell wait for one another in the whole server, so that ordinary ones do so seldom."""
@@ -117,17 +140,14 @@ class PostgresServer:
         """False: a server overwrites what was removed when it vacuums, and its log and its backups when it pleases."""
         return False
 
-    async def check_room(self) -> None:
-        """As Database says: a server's disk is its own."""
-
-    def _reachable(self) -> _Threads:
-        if self._threads is None:
-            raise JournalError("the journal is not open")
+    def _opened(self) -> Threads:
+        threads = super()._opened()
         if time.monotonic() < self._away_until:
             raise JournalUnavailable("the journal's server was away a moment ago")
-        return self._threads
+        return threads
 
-    def _engine(self) -> Engine:
+    def _begin(self) -> Threads:
+        self._patience.ends_at = math.inf
         engine = create_engine(
             "postgresql+psycopg://",
             creator=self._connect,
@@ -137,7 +157,10 @@ class PostgresServer:
             hide_parameters=True,
         )
         event.listen(engine, "connect", lambda connection, _record: self._on_connect(connection))
-        return engine
+        reads = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        writes = engine.execution_options(isolation_level="READ COMMITTED")
+        readers = max(1, self._limits.connections_max // 2)
+        return Threads(reads, writes, readers=readers, writers=max(1, self._limits.connections_max - readers))
 
     def _connect(self) -> psycopg.Connection[Any]:
         if not self._away_until <= time.monotonic() < self._patience.ends_at:
@@ -174,30 +197,6 @@ class PostgresServer:
                         raise
             with engine.begin() as conn:
                 return work(conn)
-
-
-class _Threads:
-    """The engine with its two ways to begin, and the threads for each."""
-
-    def __init__(self, engine: Engine, connections_max: int) -> None:
-        self.reads = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        self.writes = engine.execution_options(isolation_level="READ COMMITTED")
-        readers = max(1, connections_max // 2)
-        self.reader = ThreadPoolExecutor(readers, "semmem-journal-read")
-        self.writer = ThreadPoolExecutor(max(1, connections_max - readers), "semmem-journal-write")
-        self._engine = engine
-
-    async def close(self) -> None:
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        self.reader.shutdown()
-        self.writer.shutdown()
-        self._engine.dispose()
-
-
-async def _run(threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(threads, work)
 
 
 def _may_be_tried_again(error: DBAPIError) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Column, Connection, Table, and_, bindparam, func, or_, select
+from sqlalchemy import Connection, and_, bindparam, func, or_, select
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
 from semmem.backends.sql.prepared import Prepared
-from semmem.backends.sql.rows import row_turn, upsert_into
+from semmem.backends.sql.rows import raise_times, row_turn
 from semmem.backends.sql.tables import WAITING, answers, session_drifts, session_ends, session_pasts, turns
 from semmem.memory import Scope, Turn
 from semmem.ports.learning import WaitingSession
@@ -23,7 +23,7 @@ class SqlSessions(JournalPart):
 
     @one_read
     def session_start(self, conn: Connection, user: str, session_key: str, *, seen_since: float) -> float | None:
-        """As in the port. Of several sessions with this key, the one with the newest turn.
+        """Of several sessions with this key, the one with the newest turn.
 
         A retry of an old turn keeps its session alive as well, so it counts when the turn was last opened.
         """
@@ -38,37 +38,36 @@ class SqlSessions(JournalPart):
 
     @one_read
     def latest_answer(self, conn: Connection, user: str, session: str) -> tuple[str, str, float] | None:
-        """As in the port: among the newest LATEST_TURNS turns."""
+        """Among the newest LATEST_TURNS turns."""
         row = conn.execute(_LATEST_ANSWER, {"user": user, "session": session}).first()
         return None if row is None else (row.turn_id, row.id, row.answered_at)
 
     @one_write
     def end_session(self, conn: Connection, user: str, session: str, *, now: float) -> int:
-        """As in the port. Turns opened after ``now`` are not affected, those that arrive late are: the mark outlives
-        this call."""
-        _mark(conn, session_ends, user, session, session_ends.c.ended_at, now)
+        """Turns opened after ``now`` are not affected, those that arrive late are: the mark outlives this call."""
+        raise_times(conn, session_ends.c.ended_at, [{"user_id": user, "session": session, "ended_at": now}])
         self._database.tell(conn)
         waiting = and_(WAITING, turns.c.user_id == user, turns.c.session == session, turns.c.opened_at <= now)
         return conn.execute(select(func.count()).select_from(turns).where(waiting)).scalar_one()
 
     @one_write
     def cut_session(self, conn: Connection, user: str, session: str, *, before: float) -> None:
-        """As in the port. A cut that lies before an earlier one changes nothing, and neither does one among turns that
-        are erased."""
+        """A cut that lies before an earlier one changes nothing, and neither does one among turns that are erased."""
         locks.users_shared(conn, [user])
         if not marks.is_forgotten(conn, Scope(user, session=session), before):
-            _mark(conn, session_drifts, user, session, session_drifts.c.drifted_at, before)
+            mark = {"user_id": user, "session": session, "drifted_at": before}
+            raise_times(conn, session_drifts.c.drifted_at, [mark])
             self._database.tell(conn)
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
-        """As in the port. Without a session nothing is written."""
+        """Without a session nothing is written."""
         if marked := sorted({*sessions} - {""}):
             await self._mark_pasts(user, marked, now)
 
     @one_write
     def _mark_pasts(self, conn: Connection, user: str, sessions: Sequence[str], now: float) -> None:
-        for session in sessions:
-            _mark(conn, session_pasts, user, session, session_pasts.c.forgotten_at, now)
+        rows = [{"user_id": user, "session": session, "forgotten_at": now} for session in sessions]
+        raise_times(conn, session_pasts.c.forgotten_at, rows)
 
     @one_read
     def waiting_sessions(self, conn: Connection, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
@@ -94,16 +93,6 @@ class SqlSessions(JournalPart):
         uncut = select(turns).select_from(_SINCE_CUT).where(mine).order_by(*newest_first)
         rows = conn.execute(uncut.limit(self._limits.waiting_turns_max))
         return [row_turn(row) for row in reversed(rows.all())]
-
-
-def _mark(conn: Connection, table: Table, user: str, session: str, column: Column[float], at: float) -> None:
-    """A time of a session that only ever moves on."""
-    statement = upsert_into(conn.dialect.name, table)
-    new = statement.excluded[column.name]
-    mark = statement.values({"user_id": user, "session": session, column.name: at}).on_conflict_do_update(
-        index_elements=["user_id", "session"], set_={column.name: new}, where=column < new
-    )
-    conn.execute(mark)
 
 
 _NEWEST_SESSION = Prepared(

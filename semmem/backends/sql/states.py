@@ -1,4 +1,5 @@
-"""The states of long sessions. They hold what users said, so they are kept only of what may be kept, and go early."""
+"""The states of long sessions, and what sessions were shown. They hold what users and memories say: they are kept only
+of what may be kept, and whatever is erased of a user takes all of the user's along."""
 
 from __future__ import annotations
 
@@ -6,23 +7,33 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, delete, func, select, tuple_
+from msgspec import structs
+from sqlalchemy import Connection, Row, and_, bindparam, delete, func, select
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.messages import said_before
-from semmem.backends.sql.part import JournalPart, one_look, one_read
-from semmem.backends.sql.rows import upsert_into
-from semmem.backends.sql.tables import forgotten_memories, pending_erasures, session_states, shown_blocks
+from semmem.backends.sql.part import JournalPart, one_read, one_write, quiet_write
+from semmem.backends.sql.prepared import Prepared
+from semmem.backends.sql.recording import said_before
+from semmem.backends.sql.rows import among, keep_newest, put, slices
+from semmem.backends.sql.tables import (
+    as_told,
+    forgotten_conversations,
+    forgotten_memories,
+    pending_erasures,
+    session_states,
+    shown_blocks,
+)
 from semmem.ports.errors import JournalError
-from semmem.ports.session_states import CurrentState, Place, SessionState
+from semmem.ports.session_states import CurrentState, Place, SessionState, ShownBlock, ShownRow
+from semmem.ports.talks import TALK_ID
 
 ASKED_MAX = 400
 """Messages that are looked up in one statement."""
-_KEY = ("user_id", "session", "turns")
+_STATE = ("session", "turns", "replaced", "digest", "made_at", "expires_at", "made_by")
 
 
 class SqlSessionStates(JournalPart):
-    """SessionStates."""
+    """SessionStates and ShownBlocks."""
 
     @one_read
     def session_states(self, conn: Connection, user: str, session: str, *, now: float) -> list[SessionState]:
@@ -32,33 +43,47 @@ class SqlSessionStates(JournalPart):
 
     @one_read
     def last_erased(self, conn: Connection, user: str) -> float | None:
-        """As the port says."""
         return erased_at(conn, user)
 
-    @one_look
+    @quiet_write
     def keep_state(
         self, conn: Connection, state: SessionState, said: Sequence[Place], *, per_session: int, per_user: int
     ) -> bool:
         locks.user(conn, state.user)
         if not _may_be_kept(conn, state.user, said):
             return False
-        row = {"user_id": state.user, "session": state.session, "turns": state.turns} | {
-            "replaced": state.replaced,
-            "digest": state.digest,
-            "made_at": state.made_at,
-            "expires_at": state.expires_at,
-            "made_by": state.made_by,
-            "body": msgspec.json.encode(state.state).decode(),
-        }
-        statement = upsert_into(conn.dialect.name, session_states).values(row)
-        conn.execute(statement.on_conflict_do_update(index_elements=list(_KEY), set_=row))
-        mine, made = session_states.c.user_id == state.user, session_states.c.made_at.desc()
-        here = and_(mine, session_states.c.session == state.session)
-        for these, number in ((here, per_session), (mine, per_user)):
-            newest = select(*(session_states.c[name] for name in _KEY)).where(these).order_by(made).limit(number)
-            key = tuple_(*(session_states.c[name] for name in _KEY))
-            conn.execute(delete(session_states).where(these, key.not_in(newest)))
+        row = {name: getattr(state, name) for name in _STATE}
+        row |= {"user_id": state.user, "body": msgspec.json.encode(state.state).decode()}
+        put(conn, session_states, row)
+        mine = session_states.c.user_id == state.user
+        keep_newest(conn, and_(mine, session_states.c.session == state.session), session_states.c.made_at, per_session)
+        keep_newest(conn, mine, session_states.c.made_at, per_user)
         return True
+
+    @one_read
+    def shown_blocks(self, conn: Connection, user: str, session: str, *, now: float) -> list[ShownBlock]:
+        found = _LIVE.run(conn, [{"user": user, "name": session, "now": now}])
+        return [_block(as_told(row.body), row.expires_at) for row in found]
+
+    @one_write
+    def keep_shown(self, conn: Connection, rows: Sequence[ShownRow], *, per_user: int) -> None:
+        users = sorted({user for user, _, _ in rows})
+        locks.users_shared(conn, users)
+        erased = {user: erased_at(conn, user) for user in users}
+        talks = sorted({each for _, _, block in rows if block for each in _talks(block)})
+        removed = {row.id: row.forgotten_at for row in among(conn, forgotten_conversations.c.id, talks)}
+        # by user and session, as every process does it: two that write at once do not wait for each other in a circle
+        for user, session, block in sorted(rows, key=lambda row: row[:2]):
+            then = erased[user]
+            if block is None:
+                of_session = and_(shown_blocks.c.user_id == user, shown_blocks.c.session == session)
+                conn.execute(delete(shown_blocks).where(of_session))
+            elif then is not None and block.shown_at > max([then, *(removed.get(each, 0.0) for each in _talks(block))]):
+                row = {"user_id": user, "session": session}
+                row |= {name: getattr(block, name) for name in ("anchor", "shown_at", "expires_at")}
+                put(conn, shown_blocks, row | {"body": _body(block)})
+        for user in users:
+            keep_newest(conn, shown_blocks.c.user_id == user, shown_blocks.c.shown_at, per_user)
 
 
 def forget_states(conn: Connection, user: str) -> None:
@@ -82,8 +107,7 @@ def _may_be_kept(conn: Connection, user: str, said: Sequence[Place]) -> bool:
     since = erased_at(conn, user)
     if since is None:
         return False
-    for first in range(0, len(said), ASKED_MAX):
-        some = said[first : first + ASKED_MAX]
+    for some in slices(said, ASKED_MAX):
         found = said_before(conn, [each.message_id for each in some])
         declined = {(each.message_id, each.ordinal) for each in found if each.declined}
         kept = {(each.message_id, each.ordinal) for each in found if not each.declined and each.at > since}
@@ -108,5 +132,34 @@ def _state(row: Row[Any]) -> SessionState:
         state = msgspec.json.decode(row.body, type=CurrentState)
     except msgspec.MsgspecError:
         raise JournalError("the journal holds a state that cannot be read") from None
-    told = (row.replaced, row.digest, row.turns, row.made_at, row.expires_at)
-    return SessionState(row.user_id, row.session, *told, state, row.made_by)
+    return SessionState(user=row.user_id, state=state, **{name: getattr(row, name) for name in _STATE})
+
+
+_COLUMNS = shown_blocks.c
+_LIVE = Prepared(
+    lambda _dialect: (
+        select(_COLUMNS.body, _COLUMNS.expires_at)
+        .where(
+            _COLUMNS.user_id == bindparam("user", type_=_COLUMNS.user_id.type),
+            _COLUMNS.session == bindparam("name", type_=_COLUMNS.session.type),
+            _COLUMNS.expires_at > bindparam("now", type_=_COLUMNS.expires_at.type),
+        )
+        .order_by(_COLUMNS.shown_at)
+    ),
+    ("user", "name", "now"),
+)
+
+
+def _talks(block: ShownBlock) -> list[str]:
+    return [each for each, _ in block.memories if each.startswith(TALK_ID)]
+
+
+def _body(block: ShownBlock) -> str:
+    return msgspec.json.encode(structs.replace(block, expires_at=0.0)).decode()
+
+
+def _block(body: str, expires_at: float) -> ShownBlock:
+    try:
+        return structs.replace(msgspec.json.decode(body, type=ShownBlock), expires_at=expires_at)
+    except msgspec.MsgspecError:
+        raise JournalError("the journal holds a block that cannot be read") from None

@@ -6,8 +6,8 @@ from sqlalchemy import Connection, Row, and_, delete, func, or_, select
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import SWITCHED
-from semmem.backends.sql.part import JournalPart, one_look, one_read
-from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.part import JournalPart, one_read, quiet_write
+from semmem.backends.sql.rows import put
 from semmem.backends.sql.tables import memory_switches
 from semmem.ports.switches import Switch, SwitchRow
 
@@ -21,11 +21,11 @@ _NUMBER = memory_switches.c.number
 class SqlSwitches(JournalPart):
     """SwitchRecords."""
 
-    @one_look
+    @quiet_write
     def set_switch(
         self, conn: Connection, key: str, group: str, switch: Switch, *, now: float, entries_max: int
     ) -> bool:
-        locks.switches(conn)
+        locks.alone_with(conn, locks.SWITCHES)
         others = select(func.count()).select_from(memory_switches).where(_SAID, memory_switches.c.key != key)
         if switch != Switch() and conn.execute(others).scalar_one() >= entries_max:
             return False
@@ -38,8 +38,7 @@ class SqlSwitches(JournalPart):
             "number": number,
             "changed_at": now,
         }
-        statement = upsert_into(conn.dialect.name, memory_switches).values(values)
-        conn.execute(statement.on_conflict_do_update(index_elements=["key"], set_=values))
+        put(conn, memory_switches, values)
         old = and_(~_SAID, memory_switches.c.changed_at < now - UNSAID_KEPT_S, number > _NUMBER)
         conn.execute(delete(memory_switches).where(old))
         self._database.say(conn, SWITCHED)

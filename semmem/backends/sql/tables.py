@@ -85,13 +85,35 @@ def as_told(stored: str) -> str:
 metadata = MetaData()
 
 
-def _name(name: str) -> Column[str]:
-    return Column(name, AnyText, nullable=False, server_default="")
+def _keys(*names: str, kind: TypeEngine[Any] | type[TypeEngine[Any]] = AnyText) -> list[Column[Any]]:
+    return [Column(name, kind, primary_key=True, autoincrement=False) for name in names]
 
 
-def _scope_columns() -> list[Column[Any]]:
+def _given(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+    """Columns that every row says."""
+    return [Column(name, kind, nullable=False) for name in names]
+
+
+def _names(*names: str) -> list[Column[str]]:
+    return [Column(name, AnyText, nullable=False, server_default="") for name in names]
+
+
+def _zero(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+    """Figures that begin at nothing."""
+    return [Column(name, kind, nullable=False, server_default="0") for name in names]
+
+
+def _maybe(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+    return [Column(name, kind) for name in names]
+
+
+NARROWING = ("project", "agent", "session")
+"""What a scope may name beside its user."""
+
+
+def _scope_columns() -> list[Column[str]]:
     """An absent project, agent or session is the empty string: null is equal to nothing, and no index finds it."""
-    return [_name("user_id"), _name("project"), _name("agent"), _name("session")]
+    return _names("user_id", *NARROWING)
 
 
 def _index(name: str, *columns: Column[Any], where: ColumnElement[bool], unique: bool = False) -> None:
@@ -103,139 +125,92 @@ journal_schema = Table("journal_schema", metadata, Column("version", Integer, pr
 turns = Table(
     "turns",
     metadata,
-    Column("id", AnyText, primary_key=True),
+    *_keys("id"),
     *_scope_columns(),
     Column("session_key", AnyText),
-    Column("ordinal", Integer, nullable=False, server_default="0"),
-    Column("opened_at", Double),
-    Column("seen_at", Double),
-    _name("request_id"),
-    _name("user_text"),
+    *_zero(Integer, "ordinal"),
+    *_maybe(Double, "opened_at", "seen_at"),
+    *_names("request_id", "user_text"),
     Column("closing", Integer, nullable=False, server_default=str(OPEN)),
     Column("closed_at", Double),
-    Column("answer", AnyText),
-    Column("finish_reason", AnyText),
+    *_maybe(AnyText, "answer", "finish_reason"),
     Column("batch_id", Text),
     Column("done_at", Double),
-    _name("model"),
-    _name("trace"),
+    *_names("model", "trace"),
 )
 
 batches = Table(
     "batches",
     metadata,
-    Column("id", Text, primary_key=True),
+    *_keys("id", kind=Text),
     *_scope_columns(),
-    Column("trigger_word", Text, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("claimable_at", Double, nullable=False),
+    *_given(Text, "trigger_word"),
+    *_given(Integer, "attempt"),
+    *_given(Double, "claimable_at"),
     Column("facts", Text),
-    Column("applied", Integer, nullable=False, server_default="0"),
+    *_zero(Integer, "applied"),
     Column("status", Text),
     Column("finished_at", Double),
 )
 
-answers = Table(
-    "answers",
-    metadata,
-    Column("id", AnyText, primary_key=True),
-    Column("turn_id", AnyText, primary_key=True),
-    Column("answered_at", Double, nullable=False),
-)
+answers = Table("answers", metadata, *_keys("id", "turn_id"), *_given(Double, "answered_at"))
 """The API's names of answers. Whose they are, their turn knows: the same name under two users is two answers."""
 
-session_ends = Table(
-    "session_ends",
-    metadata,
-    Column("user_id", AnyText, primary_key=True),
-    Column("session", AnyText, primary_key=True),
-    Column("ended_at", Double, nullable=False),
-)
+said_messages = Table("said_messages", metadata, *_keys("id"), *_keys("ordinal", kind=Integer), *_given(Double, "at"))
+"""Which messages were journalled or declined (then ``ordinal`` is negative), as bare ids. A row outlives its turn when
+the turn is erased, so that what was erased is known when a client resends it, and goes when it is as old as turns that
+are pruned. It names nobody: the id is a digest."""
 
-session_drifts = Table(
-    "session_drifts",
-    metadata,
-    Column("user_id", AnyText, primary_key=True),
-    Column("session", AnyText, primary_key=True),
-    Column("drifted_at", Double, nullable=False),
-)
+
+def _session_times(name: str, column: str) -> Table:
+    return Table(name, metadata, *_keys("user_id", "session"), *_given(Double, column))
+
+
+session_ends = _session_times("session_ends", "ended_at")
+
+session_drifts = _session_times("session_drifts", "drifted_at")
 """Since when a session is about something else: its turns before that belong together."""
 
-session_pasts = Table(
-    "session_pasts",
-    metadata,
-    Column("user_id", AnyText, primary_key=True),
-    Column("session", AnyText, primary_key=True),
-    Column("forgotten_at", Double, nullable=False),
-)
+session_pasts = _session_times("session_pasts", "forgotten_at")
 """When a memory of a session was last forgotten by hand: no summary tells of what was said in it before."""
 
 versions = Table(
     "versions",
     metadata,
-    Column("user_id", AnyText, primary_key=True),
-    Column("memory_id", AnyText, primary_key=True),
-    Column("version", Integer, primary_key=True, autoincrement=False),
-    _name("project"),
-    _name("agent"),
-    _name("session"),
-    Column("body", Text, nullable=False),
+    *_keys("user_id", "memory_id"),
+    *_keys("version", kind=Integer),
+    *_names(*NARROWING),
+    *_given(Text, "body"),
 )
 
-users = Table(
-    "users",
-    metadata,
-    Column("user_id", AnyText, primary_key=True),
-    Column("kept_at", Double, nullable=False, server_default="0"),
-)
+users = Table("users", metadata, *_keys("user_id"), *_zero(Double, "kept_at"))
 """Who may have memories, and when their memories were last gone through."""
 
 accesses = Table(
-    "accesses",
-    metadata,
-    Column("user_id", AnyText, primary_key=True),
-    Column("memory_id", AnyText, primary_key=True),
-    Column("used", Integer, nullable=False),
-    Column("last_at", Double, nullable=False),
+    "accesses", metadata, *_keys("user_id", "memory_id"), *_given(Integer, "used"), *_given(Double, "last_at")
 )
 
 dropped = Table(
     "dropped",
     metadata,
-    Column("user_id", AnyText, primary_key=True),
-    Column("memory_id", AnyText, primary_key=True),
-    Column("reason", Text, primary_key=True),
-    Column("times", Integer, nullable=False),
-    Column("last_at", Double, nullable=False),
+    *_keys("user_id", "memory_id"),
+    *_keys("reason", kind=Text),
+    *_given(Integer, "times"),
+    *_given(Double, "last_at"),
 )
 """How often a new fact was not stored because a memory says it already. One row for each reason, and no content."""
 
-erasures = Table(
-    "erasures",
-    metadata,
-    Column("batch_id", Text, primary_key=True),
-    Column("memory_id", AnyText, primary_key=True),
-    Column("user_id", AnyText, nullable=False),
-)
+erasures = Table("erasures", metadata, *_keys("batch_id", kind=Text), *_keys("memory_id"), *_given(AnyText, "user_id"))
 """What was forgotten while a batch of its user was under way: the batch must not bring it back."""
 
 provisional = Table(
-    "provisional",
-    metadata,
-    Column("turn_id", AnyText, primary_key=True),
-    Column("memory_id", AnyText, primary_key=True),
-    _name("user_id"),
-    Column("state", Integer, nullable=False, server_default="0"),
+    "provisional", metadata, *_keys("turn_id", "memory_id"), *_names("user_id"), *_zero(Integer, "state")
 )
 """Which memories a turn was made into at once, and what became of each: bare ids, until a batch has learnt from the
 turn, or, of what it removed, until the turn is pruned. Without a memory's id: that it was learnt from at once."""
 
 resting = Table(
-    "resting",
-    metadata,
-    Column("batch_id", Text, primary_key=True),
-    Column("until", Double, nullable=False),
-    Column("held_until", Double),
+    "resting", metadata, *_keys("batch_id", kind=Text), *_given(Double, "until"), *_maybe(Double, "held_until")
 )
 """Batches that wait until then for another try, and that nobody works on; ``held_until``: while a hold has taken their
 place."""
@@ -243,13 +218,9 @@ place."""
 forgotten = Table(
     "forgotten",
     metadata,
-    Column("user_digest", Text, primary_key=True),
-    Column("project_digest", Text, primary_key=True),
-    Column("agent_digest", Text, primary_key=True),
-    Column("session_digest", Text, primary_key=True),
-    Column("forgotten_at", Double, nullable=False),
-    Column("hidden_at", Double, nullable=False, server_default="0"),
-    Column("ahead_at", Double, nullable=False, server_default="0"),
+    *_keys("user_digest", *(f"{name}_digest" for name in NARROWING), kind=Text),
+    *_given(Double, "forgotten_at"),
+    *_zero(Double, "hidden_at", "ahead_at"),
 )
 """Until when what was said in a scope is erased. Digests, and the empty text for a name that the scope leaves open.
 ``hidden_at``: by then no prompt was given its memories any more. ``ahead_at``: what ``forgotten_at`` was by a clock
@@ -258,10 +229,8 @@ that was ahead; what was dated by that clock is erased until then."""
 forgotten_memories = Table(
     "forgotten_memories",
     metadata,
-    Column("user_digest", Text, primary_key=True),
-    Column("memory_digest", Text, primary_key=True),
-    Column("turn_digest", Text, primary_key=True),
-    Column("forgotten_at", Double, nullable=False),
+    *_keys("user_digest", "memory_digest", "turn_digest", kind=Text),
+    *_given(Double, "forgotten_at"),
 )
 """Single memories that somebody had erased, and the turns they were learnt from, as digests of their ids: an older copy
 of either, out of a backup, is known by them."""
@@ -269,84 +238,55 @@ of either, out of a backup, is known by them."""
 pending_erasures = Table(
     "pending_erasures",
     metadata,
-    Column("id", Text, primary_key=True),
+    *_keys("id", kind=Text),
     *_scope_columns(),
-    Column("narrowed", Text, nullable=False),
-    Column("types", Text, nullable=False),
+    *_given(Text, "narrowed", "types"),
     Column("memory_id", AnyText),
-    Column("forgotten_at", Double, nullable=False),
+    *_given(Double, "forgotten_at"),
 )
 """Erasures that were begun and not finished: in clear, since whoever finishes them has to know whose they are.
 ``narrowed`` names the scope's columns that are given."""
 
-replicas = Table(
-    "replicas",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("seen_at", Double, nullable=False),
-)
+replicas = Table("replicas", metadata, *_keys("id", kind=Text), *_given(Double, "seen_at"))
 """Who shares the journal, and when each last showed life."""
 
-obeyed = Table(
-    "obeyed",
-    metadata,
-    Column("erasure_id", Text, primary_key=True),
-    Column("replica_id", Text, primary_key=True),
-    Column("forgotten_at", Double, nullable=False),
-)
+obeyed = Table("obeyed", metadata, *_keys("erasure_id", "replica_id", kind=Text), *_given(Double, "forgotten_at"))
 """Which replicas hide what is being erased, until when it was said."""
 
 reindexes = Table(
     "reindexes",
     metadata,
-    Column("store", Text, primary_key=True),
-    Column("source", Text, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("signature", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("position", Text, nullable=False),
-    Column("users", Integer, nullable=False),
-    Column("users_done", Integer, nullable=False),
-    Column("memories_done", Integer, nullable=False),
-    Column("embedded", Integer, nullable=False),
-    Column("changed_at", Double, nullable=False),
+    *_keys("store", kind=Text),
+    *_given(Text, "source", "target", "signature", "state", "position"),
+    *_given(Integer, "users", "users_done", "memories_done", "embedded"),
+    *_given(Double, "changed_at"),
     Column("claimed_by", Text),
-    Column("claimed_until", Double, nullable=False, server_default="0"),
+    *_zero(Double, "claimed_until"),
 )
 """How far memories are copied to a collection of another embedding model, and which process is at it. ``position`` is
 the digest of a user."""
 
-reindex_writers = Table(
-    "reindex_writers",
-    metadata,
-    Column("replica_id", Text, primary_key=True),
-    Column("target", Text, nullable=False),
-)
+reindex_writers = Table("reindex_writers", metadata, *_keys("replica_id", kind=Text), *_given(Text, "target"))
 """Which replicas write to the new collection as well."""
 
 api_tokens = Table(
     "api_tokens",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("role", Text, nullable=False),
-    Column("label", Text, nullable=False),
-    Column("user_digest", Text, nullable=False),
-    Column("token_hash", Text, nullable=False),
-    Column("created_at", Double, nullable=False),
-    Column("expires_at", Double),
-    Column("revoked_at", Double),
+    *_keys("id", kind=Text),
+    *_given(Text, "role", "label", "user_digest", "token_hash"),
+    *_given(Double, "created_at"),
+    *_maybe(Double, "expires_at", "revoked_at"),
 )
 """Tokens of the management API, none of which can be made from what is here, nor a user read."""
 
 memory_switches = Table(
     "memory_switches",
     metadata,
-    Column("key", Text, primary_key=True),
-    Column("group_name", Text, nullable=False),
-    Column("reading", Integer),
-    Column("storing", Integer),
-    Column("number", Integer, nullable=False),
-    Column("changed_at", Double, nullable=False),
+    *_keys("key", kind=Text),
+    *_given(Text, "group_name"),
+    *_maybe(Integer, "reading", "storing"),
+    *_given(Integer, "number"),
+    *_given(Double, "changed_at"),
 )
 """For whom reading or storing is switched: 1 on, 0 off, null not said. ``key`` is a digest; users have no
 ``group_name``. ``number`` rises with each change, so that a process reads what is new to it alone."""
@@ -354,12 +294,10 @@ memory_switches = Table(
 votes = Table(
     "votes",
     metadata,
-    Column("user_id", AnyText, primary_key=True),
-    Column("memory_id", AnyText, primary_key=True),
-    Column("up", Integer, nullable=False),
-    Column("down", Integer, nullable=False),
-    Column("last_at", Double, nullable=False),
-    Column("number", BigInteger, nullable=False),
+    *_keys("user_id", "memory_id"),
+    *_given(Integer, "up", "down"),
+    *_given(Double, "last_at"),
+    *_given(BigInteger, "number"),
 )
 """How often a memory was called helpful, and not. ``number`` rises with each vote, so that a process reads what is new
 to it alone."""
@@ -367,25 +305,18 @@ to it alone."""
 api_calls = Table(
     "api_calls",
     metadata,
-    Column("key", Text, primary_key=True),
-    Column("request", Text, nullable=False),
-    Column("owner", Text, nullable=False),
-    Column("lease_until", Double, nullable=False),
-    Column("expires_at", Double, nullable=False),
-    Column("keep", Integer, nullable=False),
+    *_keys("key", kind=Text),
+    *_given(Text, "request", "owner"),
+    *_given(Double, "lease_until", "expires_at"),
+    *_given(Integer, "keep"),
     Column("status", Integer),
     Column("answer", LargeBinary),
-    Column("counts", Text, nullable=False),
+    *_given(Text, "counts"),
 )
 """Calls of the management API under idempotency keys. ``key`` and ``request`` are digests under the client's own key,
 ``owner`` a replica. ``status`` null: under way. ``keep`` 0: the answer must not be kept, since something was erased."""
 
-api_call_users = Table(
-    "api_call_users",
-    metadata,
-    Column("key", Text, primary_key=True),
-    Column("user_digest", Text, primary_key=True),
-)
+api_call_users = Table("api_call_users", metadata, *_keys("key", "user_digest", kind=Text))
 """Whose content the answers of these calls hold."""
 
 USAGE_GROUP = ("user_name", "project", "endpoint", "model_asked", "model", "provider", "streamed")
@@ -395,38 +326,23 @@ USAGE_SUMS = (
     *CACHE_SUMS,
 )
 
-usage_key = Table(
-    "usage_key",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("key", Text, nullable=False),
-)
+usage_key = Table("usage_key", metadata, *_keys("id", kind=Integer), *_given(Text, "key"))
 """The one key of the digests that stand for users and sessions in the statistics of use."""
-
-
-def _usage_group(*, is_key: bool) -> list[Column[Any]]:
-    return [
-        *(Column(name, AnyText, primary_key=is_key, nullable=False) for name in USAGE_GROUP[:-1]),
-        Column("streamed", Integer, primary_key=is_key, nullable=False, autoincrement=False),
-    ]
-
 
 usage_requests = Table(
     "usage_requests",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("at", Double, nullable=False),
-    *_usage_group(is_key=False),
-    Column("session", Text, nullable=False),
-    Column("tokens_in", BigInteger, nullable=False),
-    Column("tokens_out", BigInteger, nullable=False),
-    Column("estimated", Integer, nullable=False),
-    Column("duration_ms", BigInteger, nullable=False),
-    Column("ending", Text, nullable=False),
-    Column("tool_calls", Integer, nullable=False),
-    Column("messages", Integer, nullable=False),
-    Column("prompt_tokens", BigInteger),
-    Column("cached_tokens", BigInteger),
+    *_keys("id", kind=Text),
+    *_given(Double, "at"),
+    *_given(AnyText, *USAGE_GROUP[:-1]),
+    *_given(Integer, "streamed"),
+    *_given(Text, "session"),
+    *_given(BigInteger, "tokens_in", "tokens_out"),
+    *_given(Integer, "estimated"),
+    *_given(BigInteger, "duration_ms"),
+    *_given(Text, "ending"),
+    *_given(Integer, "tool_calls", "messages"),
+    *_maybe(BigInteger, "prompt_tokens", "cached_tokens"),
 )
 """One answered request, in figures. ``user_name`` and ``session`` are keyed digests. The last two are null where the
 provider did not report both."""
@@ -436,12 +352,11 @@ def _usage_sums(name: str) -> Table:
     return Table(
         name,
         metadata,
-        Column("began_at", BigInteger, primary_key=True, autoincrement=False),
-        *_usage_group(is_key=True),
-        *(
-            Column(figure, BigInteger, nullable=False, server_default="0" if figure in CACHE_SUMS else None)
-            for figure in USAGE_SUMS
-        ),
+        *_keys("began_at", kind=BigInteger),
+        *_keys(*USAGE_GROUP[:-1]),
+        *_keys("streamed", kind=Integer),
+        *_given(BigInteger, *USAGE_SUMS[: -len(CACHE_SUMS)]),
+        *_zero(BigInteger, *CACHE_SUMS),
     )
 
 
@@ -449,31 +364,24 @@ usage_hours, usage_days = _usage_sums("usage_hours"), _usage_sums("usage_days")
 """What requests that began in an hour, or a day of UTC, come to."""
 
 usage_sessions = Table(
-    "usage_sessions",
-    metadata,
-    Column("began_at", BigInteger, primary_key=True, autoincrement=False),
-    Column("user_name", Text, primary_key=True),
-    Column("session", Text, primary_key=True),
+    "usage_sessions", metadata, *_keys("began_at", kind=BigInteger), *_keys("user_name", "session", kind=Text)
 )
 """Which sessions were used on a day."""
 
 conversations = Table(
     "conversations",
     metadata,
-    Column("id", Text, primary_key=True),
+    *_keys("id", kind=Text),
     *_scope_columns(),
-    _name("title"),
+    *_names("title"),
     Column("titled_at", Double),
-    _name("tags"),
-    Column("messages", Integer, nullable=False, server_default="0"),
-    Column("tokens_in", BigInteger, nullable=False, server_default="0"),
-    Column("tokens_out", BigInteger, nullable=False, server_default="0"),
-    Column("created_at", Double, nullable=False),
-    Column("updated_at", Double, nullable=False),
+    *_names("tags"),
+    *_zero(Integer, "messages"),
+    *_zero(BigInteger, "tokens_in", "tokens_out"),
+    *_given(Double, "created_at", "updated_at"),
     Column("progress", Text, nullable=False, server_default=""),
-    _name("last_answer"),
-    _name("withheld_from"),
-    Column("withheld_until", Double, nullable=False, server_default="0"),
+    *_names("last_answer", "withheld_from"),
+    *_zero(Double, "withheld_until"),
 )
 """What was said in one session, where that is kept. ``titled_at``: when somebody gave it a title or tags. ``tags``:
 each between two line ends. ``progress``: of one that is kept for a model's API, how far it is, up to ``last_answer``
@@ -483,32 +391,23 @@ before, are put into no prompt."""
 conversation_messages = Table(
     "conversation_messages",
     metadata,
-    Column("turn_id", AnyText, primary_key=True),
-    Column("step", Text, primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("conversation_id", Text, nullable=False),
-    Column("user_id", AnyText, nullable=False),
-    Column("place", AnyText, nullable=False),
-    Column("turn_at", Double, nullable=False),
-    Column("at", Double, nullable=False),
-    Column("role", Text, nullable=False),
-    _name("content"),
-    Column("cut", Integer, nullable=False, server_default="0"),
-    _name("answers"),
-    _name("calls"),
-    _name("model_asked"),
-    _name("model"),
-    _name("backend"),
-    Column("tokens_in", BigInteger),
-    Column("tokens_out", BigInteger),
-    _name("answer_id"),
-    _name("finish_reason"),
-    _name("after"),
-    Column("whole", Integer, nullable=False, server_default="0"),
+    *_keys("turn_id"),
+    *_keys("step", kind=Text),
+    *_keys("number", kind=Integer),
+    *_given(Text, "conversation_id"),
+    *_given(AnyText, "user_id", "place"),
+    *_given(Double, "turn_at", "at"),
+    *_given(Text, "role"),
+    *_names("content"),
+    *_zero(Integer, "cut"),
+    *_names("answers", "calls", "model_asked", "model", "backend"),
+    *_maybe(BigInteger, "tokens_in", "tokens_out"),
+    *_names("answer_id", "finish_reason", "after"),
+    *_zero(Integer, "whole"),
     Column("vector", LargeBinary),
     Column("vector_of", Text, nullable=False, server_default=""),
-    _name("shown"),
-    Column("withheld", Integer, nullable=False, server_default="0"),
+    *_names("shown"),
+    *_zero(Integer, "withheld"),
 )
 """Messages of conversations. ``place`` orders them. ``calls``: as JSON, empty where there are none. ``vector``: of the
 user's words, as float16, by the model that ``vector_of`` names; empty until it is made. ``whole``: of an answer, a
@@ -516,24 +415,20 @@ word of Whole (semmem.ports.conversations). ``shown``: the ids of what its reque
 ends. ``withheld``: it is put into no prompt."""
 
 forgotten_conversations = Table(
-    "forgotten_conversations",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("forgotten_at", Double, nullable=False),
+    "forgotten_conversations", metadata, *_keys("id", kind=Text), *_given(Double, "forgotten_at")
 )
 """Conversations that somebody had removed: what was said in them until then is turned away, from older copies too."""
+
 session_states = Table(
     "session_states",
     metadata,
-    Column("user_id", AnyText, primary_key=True),
-    Column("session", AnyText, primary_key=True),
-    Column("turns", Integer, primary_key=True, autoincrement=False),
-    Column("replaced", Integer, nullable=False),
-    Column("digest", Text, nullable=False),
-    Column("made_at", Double, nullable=False),
-    Column("expires_at", Double, nullable=False),
-    Column("made_by", Text, nullable=False),
-    Column("body", AnyText, nullable=False),
+    *_keys("user_id", "session"),
+    *_keys("turns", kind=Integer),
+    *_given(Integer, "replaced"),
+    *_given(Text, "digest"),
+    *_given(Double, "made_at", "expires_at"),
+    *_given(Text, "made_by"),
+    *_given(AnyText, "body"),
 )
 """What stands for the older part of a long session. ``body`` is JSON. All of it can be made again of what the client
 sends, so whatever is erased of a user takes all of the user's with it."""
@@ -541,12 +436,10 @@ sends, so whatever is erased of a user takes all of the user's with it."""
 shown_blocks = Table(
     "shown_blocks",
     metadata,
-    Column("user_id", AnyText, primary_key=True),
-    Column("session", Text, primary_key=True),
-    Column("anchor", Text, primary_key=True),
-    Column("shown_at", Double, nullable=False),
-    Column("expires_at", Double, nullable=False),
-    Column("body", AnyText, nullable=False),
+    *_keys("user_id"),
+    *_keys("session", "anchor", kind=Text),
+    *_given(Double, "shown_at", "expires_at"),
+    *_given(AnyText, "body"),
 )
 """What sessions were shown. ``session`` and ``anchor`` are digests, ``body`` is a ShownBlock as JSON; as with the
 states, all of it goes with whatever is erased of a user."""
@@ -608,3 +501,4 @@ _index("conversation_messages_shown", conversation_messages.c.user_id, where=con
 Index("session_states_expiry", session_states.c.expires_at)
 Index("shown_blocks_expiry", shown_blocks.c.expires_at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))
+Index("said_messages_at", said_messages.c.at)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import ColumnElement, Connection, case, func, or_, select, update
 
 from semmem.backends.sql.conversation_rows import says
-from semmem.backends.sql.part import JournalPart, one_look, one_read
+from semmem.backends.sql.part import JournalPart, one_read, quiet_write
 from semmem.backends.sql.rows import within
 from semmem.backends.sql.tables import AnyText, conversation_messages, conversations
 from semmem.memory import Role, Scope
@@ -78,7 +78,7 @@ class SqlTalks(JournalPart):
         found = select(m.turn_id, m.step, m.number, m.content).where(m.role == Role.USER.value, without).limit(limit)
         return [Unplaced((row.turn_id, row.step, row.number), row.content) for row in conn.execute(found)]
 
-    @one_look
+    @quiet_write
     def place(self, conn: Connection, model: str, vectors: Mapping[tuple[str, str, int], bytes]) -> None:
         m = conversation_messages.c
         for (turn, step, number), vector in sorted(vectors.items()):

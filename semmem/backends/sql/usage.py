@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, delete, func, insert, select
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.part import JournalPart, one_look, one_read
-from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.part import JournalPart, one_read, quiet_write
+from semmem.backends.sql.rows import insert_new, upsert_into
 from semmem.backends.sql.tables import (
+    NARROWING,
     USAGE_GROUP,
     USAGE_SUMS,
     forgotten,
@@ -31,17 +32,16 @@ TIMES = ("hour", "day")
 class SqlUsage(JournalPart):
     """UsageRecords."""
 
-    @one_look
+    @quiet_write
     def usage_key(self, conn: Connection) -> bytes:
-        new = upsert_into(conn.dialect.name, usage_key).values(id=1, key=secrets.token_hex(KEY_BYTES))
-        conn.execute(new.on_conflict_do_nothing())
+        insert_new(conn, usage_key, [{"id": 1, "key": secrets.token_hex(KEY_BYTES)}])
         key = _key(conn)
         assert key is not None
         return key
 
-    @one_look
+    @quiet_write
     def add_usage(self, conn: Connection, rows: Sequence[UsageRow]) -> int:
-        locks.usage(conn)
+        locks.alone_with(conn, locks.USAGE)
         there = set(
             conn.execute(select(usage_requests.c.id).where(usage_requests.c.id.in_([row.id for row in rows]))).scalars()
         )
@@ -53,13 +53,11 @@ class SqlUsage(JournalPart):
         _add(conn, usage_hours, fresh, HOUR_S)
         _add(conn, usage_days, fresh, DAY_S)
         seen = {(_begin(row.at, DAY_S), row.user, row.session) for row in fresh if row.session}
-        if seen:
-            statement = upsert_into(conn.dialect.name, usage_sessions).on_conflict_do_nothing()
-            names = ("began_at", "user_name", "session")
-            conn.execute(statement, [dict(zip(names, each, strict=True)) for each in sorted(seen)])
+        names = ("began_at", "user_name", "session")
+        insert_new(conn, usage_sessions, [dict(zip(names, each, strict=True)) for each in sorted(seen)])
         return len(fresh)
 
-    @one_look
+    @quiet_write
     def prune_usage(self, conn: Connection, *, requests_before: float, hours_before: float, days_before: float) -> None:
         conn.execute(delete(usage_requests).where(usage_requests.c.at < requests_before))
         conn.execute(delete(usage_hours).where(usage_hours.c.began_at < hours_before))
@@ -95,7 +93,7 @@ def forget_usage(conn: Connection, user_digest: str, at: float) -> int:
     key = _key(conn)
     if key is None:
         return 0
-    locks.usage(conn)
+    locks.alone_with(conn, locks.USAGE)
     user, until = name_of_digest(key, user_digest), _begin(at, DAY_S) + DAY_S
     number = conn.execute(
         delete(usage_requests).where(usage_requests.c.user_name == user, usage_requests.c.at < until)
@@ -113,7 +111,7 @@ def _key(conn: Connection) -> bytes | None:
 def _erased_since(conn: Connection, since: float) -> dict[str, float]:
     """By their names here: users who were erased as a whole then or later, and until when."""
     key = _key(conn)
-    whole = and_(*(forgotten.c[f"{name}_digest"] == "" for name in ("project", "agent", "session")))
+    whole = and_(*(forgotten.c[f"{name}_digest"] == "" for name in NARROWING))
     rows = conn.execute(select(forgotten).where(whole, forgotten.c.forgotten_at >= since)).all() if key else []
     return {name_of_digest(key or b"", row.user_digest): row.forgotten_at for row in rows}
 
@@ -123,48 +121,32 @@ def _begin(at: float, period_s: int) -> int:
 
 
 def _request(row: UsageRow) -> dict[str, Any]:
+    alike = ("id", "at", "session", "tokens_in", "tokens_out", "duration_ms", "ending", "tool_calls", "messages")
     return {
         **_group(row),
-        "id": row.id,
-        "at": row.at,
-        "session": row.session,
-        "tokens_in": row.tokens_in,
-        "tokens_out": row.tokens_out,
+        **{name: getattr(row, name) for name in alike},
         "estimated": int(row.estimated),
-        "duration_ms": row.duration_ms,
-        "ending": row.ending,
-        "tool_calls": row.tool_calls,
-        "messages": row.messages,
         "prompt_tokens": row.prompt_cache and row.prompt_cache.prompt_tokens,
         "cached_tokens": row.prompt_cache and row.prompt_cache.cached_tokens,
     }
 
 
 def _group(row: UsageRow) -> dict[str, Any]:
+    """In the order of USAGE_GROUP."""
     return {
         "user_name": row.user,
-        "project": row.project,
-        "endpoint": row.endpoint,
-        "model_asked": row.model_asked,
-        "model": row.model,
-        "provider": row.provider,
+        **{name: getattr(row, name) for name in USAGE_GROUP[1:]},
         "streamed": int(row.streamed),
     }
 
 
 def _figures(row: UsageRow) -> tuple[int, ...]:
     """In the order of USAGE_SUMS."""
-    return (
-        1,
-        row.ending not in SUCCEEDED,
-        row.messages,
-        row.tool_calls,
-        row.tokens_in,
-        row.tokens_out,
-        row.estimated,
-        row.duration_ms,
-        *((1, row.prompt_cache.prompt_tokens, row.prompt_cache.cached_tokens) if row.prompt_cache else (0, 0, 0)),
-    )
+    cache = row.prompt_cache
+    cached = (1, cache.prompt_tokens, cache.cached_tokens) if cache else (0, 0, 0)
+    tokens = (row.tokens_in, row.tokens_out)
+    failed = row.ending not in SUCCEEDED
+    return (1, failed, row.messages, row.tool_calls, *tokens, row.estimated, row.duration_ms, *cached)
 
 
 def _add(conn: Connection, table: Table, rows: Sequence[UsageRow], period_s: int) -> None:

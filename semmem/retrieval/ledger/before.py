@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from semmem.memory import Memory
-from semmem.ports.shown_blocks import ShownBlock
+from semmem.ports.session_states import ShownBlock
 from semmem.retrieval.context import says
 
 

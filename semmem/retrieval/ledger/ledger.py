@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -19,8 +19,8 @@ from msgspec import structs
 from semmem.memory import Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, PromptPrefix, nobody_listens
-from semmem.ports.history import VersionHistory
-from semmem.ports.shown_blocks import START, ShownBlock, ShownBlocks, ShownRow
+from semmem.ports.memory_records import VersionHistory
+from semmem.ports.session_states import START, ShownBlock, ShownRow
 from semmem.ports.talks import TALK_ID
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.ledger.anchors import Anchor
@@ -36,6 +36,18 @@ KNOWN_MAX = 5000
 LATE, ERASED, UNWRITTEN = "late", "erased", "unwritten"
 BLOCKS_MAX = 200
 """Of one session, its branches included; the first one stays, then the oldest go."""
+
+
+class ShownBlocks(Protocol):
+    """The blocks of sessions, a session by any name that stands for it. Raises JournalError."""
+
+    async def shown_blocks(self, user: str, session: str, *, now: float) -> list[ShownBlock]:
+        """Those that are not expired, in the order in which they were shown."""
+
+    async def keep_shown(self, rows: Sequence[ShownRow], *, per_user: int) -> None:
+        """Keep blocks in their order, the ``per_user`` newest of a user. Of one anchor the last stays. None is kept of
+        what was shown before the user's last erasure, whatever that was of, nor with a conversation before that was
+        removed."""
 
 
 class LedgerRecords(ShownBlocks, VersionHistory, Protocol):

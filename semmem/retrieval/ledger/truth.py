@@ -22,7 +22,7 @@ from semmem.memory import (
     MemoryStatus,
 )
 from semmem.passages.pieces import PREFIX
-from semmem.ports.shown_blocks import ShownBlock
+from semmem.ports.session_states import ShownBlock
 from semmem.ports.talks import TALK_ID
 from semmem.retrieval.context import says
 from semmem.retrieval.index.memory_index import MemoryIndex

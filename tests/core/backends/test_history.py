@@ -89,7 +89,7 @@ async def test_nobody_sees_or_erases_another_users_versions(history: SqlJournal)
     await history.keep_version(TEA)
     for scope in (Scope("eve"), Scope("ada", project="q"), Scope("ada", agent="b"), Scope("ada", session="z")):
         assert await history.versions(scope, "mem_1") == []
-        assert await history.forget_versions(scope, "mem_1") == 0
+        assert await history.forget_memories(scope, ["mem_1"], shuts_turns=False) == 0
     assert await history.versions(Scope("ada", "p", "a", "s"), "mem_1") == [TEA]
 
 
@@ -103,8 +103,8 @@ async def test_forgetting_one_memory_erases_its_versions(history: SqlJournal) ->
     for version in (1, 2):
         await history.keep_version(replace(TEA, version=version))
     await history.keep_version(replace(TEA, id="other"))
-    assert await history.forget_versions(ADA, "mem_1") == 2
-    assert await history.forget_versions(ADA, "mem_1") == 0
+    assert await history.forget_memories(ADA, ["mem_1"], shuts_turns=False) == 2
+    assert await history.forget_memories(ADA, ["mem_1"], shuts_turns=False) == 0
     assert await history.versions(ADA, "mem_1") == []
     assert len(await history.versions(ADA, "other")) == 1
 

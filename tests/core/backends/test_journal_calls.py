@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from semmem.backends.sql.calls import COUNT_EVERY
+from semmem.backends.sql.accounts import COUNT_EVERY
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, MemoryType, Scope
-from semmem.ports.calls import CallAnswer, KnownCall
+from semmem.ports.accounts import CallAnswer, KnownCall
 from tests.support.empty_journal import empty_journal
 from tests.support.journal_samples import Place
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from semmem.backends.sql.feedback import VOTES_MAX
+from semmem.backends.sql.history import VOTES_MAX
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Scope
 from tests.support.journal_samples import Place

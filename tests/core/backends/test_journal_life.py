@@ -8,7 +8,7 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Memory, MemoryType, Scope
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from tests.support.journal_samples import EAGER, HOSTILE, Place, answered, erase, turn
 
 BOB = Scope("bob", session="s")
@@ -61,7 +61,7 @@ async def test_the_uses_of_hostile_names_stay_apart(journal: SqlJournal) -> None
 async def test_uses_go_with_their_memory(journal: SqlJournal) -> None:
     await journal.record_uses([("ada", "m", Uses(1, 1.0)), ("ada", "n", Uses(1, 1.0)), ("bob", "m", Uses(1, 1.0))])
     await journal.keep_version(memory("m"))
-    assert await journal.forget_versions(Scope("ada"), "m") == 1
+    assert await journal.forget_memories(Scope("ada"), ["m"], shuts_turns=False) == 1
     assert (set(await journal.uses("ada")), set(await journal.uses("bob"))) == ({"n"}, {"m"})
     assert await journal.recorded_ids("ada") == {"n"}
 
@@ -305,7 +305,7 @@ async def test_a_batch_may_not_write_what_was_forgotten_while_it_was_under_way(
     await journal.record([turn("t"), turn("u", BOB)], [answered("t"), answered("u")])
     batches = [await journal.claim(EAGER, now=1000.0), await journal.claim(EAGER, now=1000.0)]
     adas, bobs = sorted((batch for batch in batches if batch), key=lambda batch: batch.scope.user)
-    await other.forget_versions(Scope("ada"), "m")
+    await other.forget_memories(Scope("ada"), ["m"], shuts_turns=False)
     assert [await journal.allows(adas.id, "m"), await journal.allows(adas.id, "n")] == [False, True]
     assert await journal.allows(bobs.id, "m")
 
@@ -328,7 +328,7 @@ async def test_what_was_forgotten_under_a_batch_is_left_over_when_it_is_done(jou
     await journal.forget_memories(Scope("ada"), ["m", "n"])
     assert await journal.orphans(limit=10) == []
     await journal.finish(batch.id, "stored", now=1001.0)
-    await journal.forget_versions(Scope("ada"), "nobody is writing")
+    await journal.forget_memories(Scope("ada"), ["nobody is writing"], shuts_turns=False)
     assert sorted(await journal.orphans(limit=10)) == [("ada", "m"), ("ada", "n")]
     assert len(await journal.orphans(limit=1)) == 1
     assert not await journal.allows(batch.id, "m")

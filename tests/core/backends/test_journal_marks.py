@@ -13,10 +13,10 @@ from msgspec import structs
 from sqlalchemy import select
 
 from semmem.backends.sql import tables
-from semmem.backends.sql.clock import WatchedClock
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.part import WatchedClock
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn, TurnEnding
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from semmem.ports.recording import TurnClosed
 from tests.support.empty_journal import empty_journal
 from tests.support.examples import examples

@@ -8,8 +8,7 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Turn, TurnEnding
-from semmem.ports.learning import BatchRules
-from semmem.ports.provisional import Noted, TurnState
+from semmem.ports.learning import BatchRules, Noted, TurnState
 from semmem.ports.recording import TurnClosed
 from tests.support.journal_samples import Place
 
@@ -149,7 +148,7 @@ async def test_of_a_turn_that_is_learnt_from_nothing_is_noted_when_it_is_shut(jo
 async def test_what_goes_for_want_of_room_tells_no_turn(journal: SqlJournal) -> None:
     await journal.record([turn()], [])
     await journal.note_provisional("t", ["mem_1"])
-    await journal.forget_versions(Scope("alice"), "mem_1")
+    await journal.forget_memories(Scope("alice"), ["mem_1"], shuts_turns=False)
     assert await journal.provisional(["t"]) == [Noted("t", "mem_1")]
 
 

@@ -21,7 +21,7 @@ from semmem.backends.sql.schema import HEAD
 from semmem.backends.sql.tables import metadata
 from semmem.memory import PromptCache, Scope
 from semmem.ports.errors import JournalError
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from semmem.ports.usage import DAY_S, Span, UsageRow
 from tests.support.journal_samples import EAGER, Place, answered, change, learnt, rows_of, turn
 from tests.support.postgres import TestServer, worker_name

@@ -15,7 +15,7 @@ from semmem.memory import Forgetting, Memory, MemoryType, Scope
 from semmem.ports.conversations import FIRST_ANSWER, ConversationLimits, SaidHalf, Step, conversation_id
 from semmem.ports.erasure import Mark
 from semmem.ports.errors import JournalError
-from semmem.ports.shown_blocks import START, ShownBlock, ShownRow
+from semmem.ports.session_states import START, ShownBlock, ShownRow
 from semmem.retrieval.ledger.anchors import Anchor
 from semmem.retrieval.ledger.ledger import Ledger
 from tests.support.journal_samples import ADA, HOSTILE, change, erase, rows_of, turn

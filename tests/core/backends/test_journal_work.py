@@ -9,8 +9,8 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Scope
+from semmem.ports.housekeeping import Work
 from semmem.ports.learning import BatchRules
-from semmem.ports.work import Work
 from tests.support.journal_samples import ADA, Place, answered, turn
 
 RULES = BatchRules(size=2, idle_s=50.0, answer_wait_s=20.0, lease_s=10.0)

@@ -10,7 +10,7 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from tests.support.journal_samples import EAGER, HOSTILE, Place, answered, learnt, turn
 
 ADA = Scope("ada")

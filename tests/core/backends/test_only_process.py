@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.backends.sql.only_process import OnlyProcess
+from semmem.backends.sql.file import OnlyProcess
 from semmem.ports.errors import JournalError
 
 
@@ -34,7 +34,7 @@ def test_nobody_is_kept_out_by_a_process_that_died_or_by_a_child_of_it(tmp_path:
     program = (
         "import os, subprocess, sys\n"
         "from pathlib import Path\n"
-        "from semmem.backends.sql.only_process import OnlyProcess\n"
+        "from semmem.backends.sql.file import OnlyProcess\n"
         "OnlyProcess(Path(sys.argv[1])).open()\n"
         "child = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL)\n"  # nor does it keep our pipe open
         "print(child.pid, flush=True)\n"

@@ -20,7 +20,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.rows import json_facts
 from semmem.memory import Fact, Memory, MemoryType, Scope
 from semmem.ports.errors import JournalError, JournalFull
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from tests.support.empty_journal import empty_journal
 from tests.support.journal_samples import EAGER, answered, erase, learnt, turn
 

@@ -17,7 +17,7 @@ from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.memory import PROVISIONAL, Forgetting, Memory, Scope
 from semmem.ports.errors import StoreUnavailable
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder, bag_of_words
 from tests.support.memories import DIMENSION, NOW, memory

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from semmem.backup import lines
 from semmem.memory import MEMORY_TYPES, Memory, MemoryStatus, MemoryType, Source
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 named = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)

@@ -12,7 +12,7 @@ import pytest
 from semmem.extraction.at_once import provisional_id
 from semmem.memory import Fact, Forgetting, MemoryStatus, MemoryType, Scope, Standing, Turn, TurnEnding
 from semmem.ports.errors import StoreUnavailable
-from semmem.ports.provisional import TurnState
+from semmem.ports.learning import TurnState
 from semmem.ports.recording import TurnClosed
 from tests.core.extraction.crashes import Crash, Fuse, Interrupted, moments
 from tests.core.extraction.provisional_world import (

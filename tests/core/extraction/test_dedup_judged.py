@@ -9,7 +9,7 @@ from semmem.extraction.contradiction import Verdict
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action, Placed, Removal
 from semmem.memory import MemoryStatus, MemoryType, Scope
-from semmem.ports.history import Dropped
+from semmem.ports.memory_records import Dropped
 from tests.core.extraction.dedup_world import (
     BOSTON,
     BUDGET,
@@ -149,7 +149,7 @@ async def test_what_went_is_told_with_its_reason(store: InProcessStore, journal:
     first, later = await candidate(BUDGET, index=3), await candidate(NEW_BUDGET, index=4)
     assert await judging.place(first) == Placed(Action.CREATED)
     assert await judging.place(later) == Placed(Action.UPDATED, (Removal("updated", first.id, first.id),))
-    await journal.forget_versions(Scope("alice"), boston.id)
+    await journal.forget_memories(Scope("alice"), [boston.id], shuts_turns=False)
     assert await journal.dropped(Scope("alice"), boston.id) == []
 
 

@@ -110,7 +110,7 @@ async def test_an_erasure_under_way_that_leaves_turns_is_seen_as_well(world: Wor
 
 async def test_a_hold_that_is_live_hears_of_what_is_forgotten(world: World) -> None:
     async def forget() -> None:
-        await world.journal.forget_versions(USER, OLD.id)
+        await world.journal.forget_memories(USER, [OLD.id], shuts_turns=False)
 
     assert not await world.written(forget)
     assert await world.contents() == []

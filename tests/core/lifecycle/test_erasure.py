@@ -16,8 +16,8 @@ from semmem.extraction.rules import RulesExtractor
 from semmem.memory import Fact, Memory, Scope, Turn
 from semmem.ports.errors import JournalError
 from semmem.ports.events import ErasureEnded
-from semmem.ports.history import Uses
 from semmem.ports.learning import Batch
+from semmem.ports.memory_records import Uses
 from tests.core.lifecycle.erased_world import ADMIN, ALICE, ErasedWorld, Store, erased_world
 from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder

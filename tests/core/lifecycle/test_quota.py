@@ -11,7 +11,7 @@ from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.value import Decay
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.events import Event, MemoriesRemoved
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from tests.support.traced_journal import TracedJournal
 
 BASE = Memory(id="m", version=1, type=MemoryType.SEMANTIC, content="User likes tea", user="ada", updated_at=100.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from semmem.lifecycle.value import Decay, value
 from semmem.memory import Memory, MemoryType
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 
 DAY = 86_400.0
 BASE = Memory(id="m", version=1, type=MemoryType.SEMANTIC, content="User likes tea", user="ada", updated_at=0.0)

@@ -17,7 +17,7 @@ from semmem.ports.conversations import (
     Step,
     conversation_id,
 )
-from semmem.ports.shown_blocks import ShownBlock
+from semmem.ports.session_states import ShownBlock
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.past_conversations import asked_before
 from tests.core.lifecycle.erased_world import ErasedWorld, erased_world

@@ -23,8 +23,8 @@ from semmem.management.memories import Memories
 from semmem.management.retrieval import scored
 from semmem.memory import Memory, MemoryType, Scope, Turn, Vector
 from semmem.ports.errors import EmbedderBusy, EmbedderError, JournalError, SemmemError, StoreTimeout, StoreUnavailable
-from semmem.ports.history import Uses
 from semmem.ports.learning import BatchRules
+from semmem.ports.memory_records import Uses
 from semmem.ports.models import LanguageModel
 from semmem.retrieval.rank import Ranked
 from semmem.retrieval.recall import Recall, RecallRules

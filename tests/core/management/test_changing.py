@@ -15,7 +15,7 @@ from semmem.management.fields import MetadataLimits
 from semmem.management.listing import PROJECTS_MAX, Wanted, cut, stats
 from semmem.management.problems import Denied
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from tests.core.management.test_api import ADMIN, ALICE, Api
 from tests.core.management.test_roles import Guarded
 from tests.support.described import described_client

@@ -24,7 +24,7 @@ from semmem.management.memories import Memories
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import ModelUnavailable
 from semmem.ports.events import Event
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.text.screening import readable
 from semmem.upkeep.consolidation import Consolidator

@@ -17,7 +17,7 @@ from semmem.management.door import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.token_api import Tokens, token_routes
 from semmem.memory import Memory, Scope
-from semmem.ports.calls import CallAnswer
+from semmem.ports.accounts import CallAnswer
 from semmem.ports.errors import JournalError
 from tests.core.management.test_api import ADMIN, ALICE, Api
 from tests.core.management.test_roles import Clock, _all_bytes

@@ -13,7 +13,7 @@ from semmem.management.access import AccessRules, Caller, CallerRole, KnownToken
 from semmem.management.api import create_api
 from semmem.management.door import Guards
 from semmem.management.rate_limits import Buckets, RateLimits, RateRules, name_of
-from semmem.ports.tokens import TokenRow
+from semmem.ports.accounts import TokenRow
 from semmem.telemetry.metrics import Metrics
 from tests.core.management.test_api import ADMIN, ALICE, Api
 from tests.support.counted import counting

@@ -31,9 +31,9 @@ from semmem.management.switch_api import switch_routes
 from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import Usage, usage_routes
 from semmem.management.work_api import work_routes
+from semmem.ports.accounts import TokenRow
 from semmem.ports.conversations import ConversationLimits
 from semmem.ports.errors import JournalError, StoreUnavailable
-from semmem.ports.tokens import TokenRow
 from semmem.ports.usage import user_name
 from semmem.reindex.reindexing import Reindexing
 from semmem.usage.report import UsageReport

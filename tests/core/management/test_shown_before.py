@@ -20,7 +20,7 @@ from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.memories import Memories
 from semmem.memory import SUPERSEDED_BY, SUPERSEDED_WHY, UPDATED, MemoryStatus, Scope
-from semmem.ports.shown_blocks import ShownBlock
+from semmem.ports.session_states import ShownBlock
 from semmem.retrieval.ledger.ledger import Ledger
 from semmem.retrieval.recall import Recall
 from semmem.retrieval.showing import Showing

@@ -13,8 +13,8 @@ from typing import Any
 from semmem.backends.in_process import InProcessCollections, InProcessStore
 from semmem.background import Tasks
 from semmem.memory import Memory, Scope, Vector
-from semmem.ports.collections import Described
 from semmem.ports.reindexing import Reindex
+from semmem.ports.store import Described
 from tests.support.fakes import HashEmbedder
 
 
@@ -141,9 +141,9 @@ class Records:
     async def release(self, hold_id: str) -> None:
         self._held = {user: held for user, held in self._held.items() if held != hold_id}
 
-    async def forget_versions(self, scope: Scope, memory_id: str) -> int:
+    async def forget_memories(self, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True) -> int:
         if scope.user in self._held:
-            self._marked.add((self._held[scope.user], memory_id))
+            self._marked |= {(self._held[scope.user], memory_id) for memory_id in memory_ids}
         return 0
 
     async def allows(self, batch_id: str, memory_id: str) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from semmem.memory import Memory, Standing, Vector
-from semmem.ports.feedback import VoteRow
+from semmem.ports.memory_records import VoteRow
 from semmem.retrieval.decide.decision import Decision, Verdict
 from semmem.retrieval.feedback import DOWN_MOST, UP_MOST, Votes
 from semmem.retrieval.index.memory_index import MemoryIndex

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.memory import MEMORY_TYPES, STANDING, Memory, MemoryType, Scope, Standing
-from semmem.ports.store_rules import contains
+from semmem.ports.storable import contains
 from semmem.retrieval.index.membership import Membership
 from tests.support.cpu_time import within_cpu_s
 

@@ -13,7 +13,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
-from semmem.ports.shown_blocks import ShownBlock
+from semmem.ports.session_states import ShownBlock
 from semmem.ports.talks import Talk
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question

@@ -9,7 +9,7 @@ import pytest
 
 from semmem.background import Tasks
 from semmem.ports.errors import JournalError
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from semmem.telemetry.access_statistics import AccessRecorder
 
 

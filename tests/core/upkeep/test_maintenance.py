@@ -11,8 +11,8 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.memory import REPEATED, Forgetting, Memory, MemoryStatus, MemoryType, Scope, Source, Turn
 from semmem.ports.errors import StoreError
-from semmem.ports.history import Uses
-from semmem.ports.provisional import Noted
+from semmem.ports.learning import Noted
+from semmem.ports.memory_records import Uses
 from tests.core.upkeep.life_world import DAY, EMBEDDER, NOW, LifeWorld
 from tests.support.journal_samples import EAGER, answered, turn
 
@@ -223,7 +223,7 @@ async def test_what_a_dead_worker_wrote_after_it_was_forgotten_goes(world: LifeW
     forgotten = await world.add("m", "User likes tea")
     held = await world.hold()
     await world.journal.mark_memories([forgotten], at=NOW)
-    await world.journal.forget_versions(Scope("ada"), "m")
+    await world.journal.forget_memories(Scope("ada"), ["m"], shuts_turns=False)
     upkeep = world.upkeep()
     await upkeep.run(NOW)
     assert set(await world.every()) == {"m"}  # its batch is still under way
@@ -252,7 +252,7 @@ async def test_what_is_said_again_under_its_id_while_its_batch_is_under_way_stay
 
 async def test_what_is_put_in_again_after_it_went_for_want_of_room_stays(world: LifeWorld) -> None:
     held = await world.hold()
-    await world.journal.forget_versions(Scope("ada"), "m")
+    await world.journal.forget_memories(Scope("ada"), ["m"], shuts_turns=False)
     await world.journal.release(held)
     await world.add("m", "User likes tea")
     await world.upkeep().run(NOW)

@@ -116,7 +116,7 @@ async def test_it_is_in_no_prompt_from_the_moment_that_one_of_them_goes_and_with
     old = (await world.every())["m1"]
     if change == "erased":
         await world.store.forget(Scope("ada"), "m1")
-        await world.journal.forget_versions(Scope("ada"), "m1")
+        await world.journal.forget_memories(Scope("ada"), ["m1"], shuts_turns=False)
     else:
         status = MemoryStatus.SUPERSEDED if change == "superseded" else MemoryStatus.ACTIVE
         content = "User swims at noon" if change == "other words" else old.content

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from semmem.lifecycle.quota import Quota
 from semmem.memory import Memory, MemoryType, Scope
-from semmem.ports.history import Uses
+from semmem.ports.memory_records import Uses
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.search import Strategy, best_of
 from tests.core.upkeep.life_world import DAY, EMBEDDER, NOW, LifeWorld

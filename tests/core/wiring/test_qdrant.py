@@ -13,8 +13,7 @@ from semmem.backends.qdrant.server import QdrantServer
 from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.config import check
 from semmem.config.settings import Settings
-from semmem.ports.collections import Described
-from semmem.ports.store import DiskBound
+from semmem.ports.store import Described, DiskBound
 from semmem.wiring import stores
 from tests.support.configuration import only, write
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.only_process import OnlyProcess
 from semmem.backends.sql.recovering import salvage
 from semmem.cli import main
 from semmem.memory import Scope

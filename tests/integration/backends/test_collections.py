@@ -23,8 +23,8 @@ from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
 from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.memory import Scope
-from semmem.ports.collections import Collections, Described, live_name, next_name, number_of
 from semmem.ports.errors import StoreError, StoreUnavailable
+from semmem.ports.store import Collections, Described, live_name, next_name, number_of
 from tests.integration.backends.conftest import QDRANT, QDRANT_LIMITS, SERVER_URI, milvus_store
 from tests.support.disk import files_holding
 from tests.support.memories import DIMENSION, memory, put, towards

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.embedder import Embedder
-from semmem.ports.feedback import VoteRow
+from semmem.ports.memory_records import VoteRow
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained
 from semmem.retrieval.feedback import Votes

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Event, PromptPrefix
-from semmem.ports.shown_blocks import ShownBlock, ShownRow
+from semmem.ports.session_states import ShownBlock, ShownRow
 
 
 @dataclass

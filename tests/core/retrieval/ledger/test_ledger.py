@@ -15,7 +15,7 @@ from msgspec import structs
 from semmem.background import Tasks
 from semmem.memory import Conversation as Said
 from semmem.memory import Memory, MemoryType, Message, Role
-from semmem.ports.shown_blocks import START, ShownBlock
+from semmem.ports.session_states import START, ShownBlock
 from semmem.retrieval.ledger.anchors import Anchor, anchors_of
 from semmem.retrieval.ledger.ledger import (
     BLOCK_BYTES,

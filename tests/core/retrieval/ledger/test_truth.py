@@ -22,7 +22,7 @@ from semmem.memory import (
     MemoryStatus,
     MemoryType,
 )
-from semmem.ports.shown_blocks import ShownBlock
+from semmem.ports.session_states import ShownBlock
 from semmem.retrieval.context import render
 from semmem.retrieval.index.kept import built
 from semmem.retrieval.index.memory_index import MemoryIndex

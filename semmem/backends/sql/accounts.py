@@ -1,4 +1,4 @@
-"""Calls of the management API under idempotency keys."""
+"""What is kept for the management API: its tokens, and its calls under idempotency keys."""
 
 from __future__ import annotations
 
@@ -7,29 +7,26 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
 
-from semmem.backends.sql.clock import WatchedClock
-from semmem.backends.sql.database import Database
 from semmem.backends.sql.marks import digest
-from semmem.backends.sql.part import JournalLimits, one_look
-from semmem.backends.sql.replicas import SqlReplicas
+from semmem.backends.sql.part import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import upsert_into
-from semmem.backends.sql.tables import api_call_users, api_calls, replicas
-from semmem.ports.calls import CallAnswer, KnownCall
+from semmem.backends.sql.tables import api_call_users, api_calls, api_tokens, replicas
+from semmem.ports.accounts import CallAnswer, KnownCall, TokenRow
 
+REVOKED_KEPT_S = 90 * 86_400.0
+"""So long an operator can look up which token it was."""
 COUNT_EVERY = 100
 """After so many calls it is looked whether there are too many: to count them takes as long as they are many."""
 
 _RUNNING = api_calls.c.status.is_(None)
 
 
-class SqlCalls(SqlReplicas):
-    """CallRecords."""
+class SqlAccounts(JournalPart):
+    """CallRecords and TokenRecords."""
 
-    def __init__(self, database: Database, limits: JournalLimits, clock: WatchedClock) -> None:
-        super().__init__(database, limits, clock)
-        self._begun = 0
+    _begun = 0
 
-    @one_look
+    @quiet_write
     def begin_call(
         self, conn: Connection, key: str, request: str, *, now: float, lease_s: float, keep_s: float, calls_max: int
     ) -> KnownCall | None:
@@ -47,7 +44,7 @@ class SqlCalls(SqlReplicas):
             return None
         return _known(conn.execute(select(api_calls).where(api_calls.c.key == key)).one())
 
-    @one_look
+    @quiet_write
     def end_call(self, conn: Connection, key: str, answer: CallAnswer, users: Collection[str]) -> None:
         this = and_(api_calls.c.key == key, api_calls.c.owner == self.replica_id, _RUNNING)
         whole = {"status": answer.status, "counts": answer.counts, "answer": answer.body}
@@ -58,14 +55,41 @@ class SqlCalls(SqlReplicas):
         else:  # something was erased meanwhile: perhaps what the answer shows
             conn.execute(update(api_calls).where(this).values({**whole, "answer": None}))
 
-    @one_look
+    @quiet_write
     def drop_call(self, conn: Connection, key: str) -> None:
         _drop(conn, and_(api_calls.c.key == key, api_calls.c.owner == self.replica_id, _RUNNING))
 
-    @one_look
+    @quiet_write
     def forget_calls(self, conn: Connection) -> None:
         for table in (api_call_users, api_calls):
             conn.execute(delete(table))
+
+    @one_write
+    def add_token(self, conn: Connection, row: TokenRow) -> None:
+        columns = {column.name: getattr(row, column.name) for column in api_tokens.c}
+        conn.execute(insert(api_tokens).values(columns))
+
+    @one_read
+    def token(self, conn: Connection, token_id: str) -> TokenRow | None:
+        row = conn.execute(select(api_tokens).where(api_tokens.c.id == token_id)).one_or_none()
+        return None if row is None else TokenRow(**row._mapping)
+
+    @one_read
+    def tokens(self, conn: Connection) -> list[TokenRow]:
+        rows = conn.execute(select(api_tokens).order_by(api_tokens.c.created_at.desc(), api_tokens.c.id))
+        return [TokenRow(**row._mapping) for row in rows]
+
+    @one_write
+    def revoke_tokens(
+        self, conn: Connection, *, now: float, token_id: str | None = None, user_digest: str | None = None
+    ) -> int:
+        conn.execute(delete(api_tokens).where(api_tokens.c.revoked_at < now - REVOKED_KEPT_S))
+        good = update(api_tokens).where(api_tokens.c.revoked_at.is_(None)).values(revoked_at=now)
+        if token_id is not None:
+            good = good.where(api_tokens.c.id == token_id)
+        if user_digest is not None:
+            good = good.where(api_tokens.c.user_digest == user_digest)
+        return conn.execute(good).rowcount
 
 
 def _drop(conn: Connection, which: Any) -> None:
@@ -85,3 +109,12 @@ def _known(row: Row[Any]) -> KnownCall:
     if row.status is None:
         return KnownCall(row.request)
     return KnownCall(row.request, CallAnswer(row.status, row.answer, row.counts))
+
+
+def forget_answers(conn: Connection, user: str) -> None:
+    """Nothing that an answer showed of the user is kept, nor of a call that is under way. That it was done stays
+    known, so that it is not done again."""
+    conn.execute(update(api_calls).where(api_calls.c.status.is_(None)).values(keep=0))
+    mine = select(api_call_users.c.key).where(api_call_users.c.user_digest == digest(user))
+    conn.execute(update(api_calls).where(api_calls.c.key.in_(mine)).values(answer=None, keep=0))
+    conn.execute(delete(api_call_users).where(api_call_users.c.user_digest == digest(user)))

@@ -1,10 +1,37 @@
-"""What the journal tells whoever operates semmem: what waits, how batches ended, who shares it. Nobody's content."""
+"""What keeps the journal small, and what it tells whoever operates semmem: who is known, what waits, how batches ended,
+who shares it. Nobody's content."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+
+class KnownUsers(Protocol):
+    """Of whom the journal's database holds anything. Raises JournalError."""
+
+    async def users_after(self, user: str, *, limit: int) -> list[str]:
+        """The next names in order, of those who may have memories or said something; empty when there is none."""
+
+
+class Housekeeping(Protocol):
+    """What keeps the database small, and says how full it is. Raises JournalError."""
+
+    async def counts(self) -> dict[str, int]:
+        """Turns by state, for metrics: ``open``, ``ready``, ``leased``, ``done``, ..."""
+
+    async def check_room(self) -> None:
+        """Raises JournalFull when nothing can be written now, as far as this machine's disk tells."""
+
+    async def prune(self, *, done_before: float) -> int:
+        """Erase turns that were done before then, and halves that stayed alone; how many."""
+
+    async def prune_states(self, *, now: float) -> None:
+        """Erase states of sessions that are past their time."""
+
+    async def prune_marks(self, *, forgotten_before: float) -> None:
+        """Of erasures before then nothing can be under way any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +80,3 @@ class Replica:
     seen_at: float
     since: float | None
     is_own: bool
-
-
-class WorkRecords(Protocol):
-    """Raises JournalError."""
-
-    async def work(self, *, ended_after: float, limit: int) -> Work:
-        """``words`` of what ended after then; at most ``limit`` batches of each list."""
-
-    async def replicas(self) -> Sequence[Replica]:
-        """Who showed life lately, longest first; none where nobody can share the journal."""

@@ -1,38 +1,49 @@
-"""Turns that are learnt from at once: how far each has come, and which memories it was made into."""
+"""Turns from which no batch has learnt yet: which memories they were made into at once, taking words out of them, and
+what another journal takes over when this one's process will not come back (a scaled-down replica's)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select, tuple_, update
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.part import JournalPart, one_read, one_write
-from semmem.backends.sql.rows import row_turn, upsert_into
+from semmem.backends.sql.rows import insert_new, json_memory, row_turn
 from semmem.backends.sql.tables import (
     ANSWER_LOST,
     ANSWERED,
+    CLOSING,
     ERASED,
+    IN_BATCH,
+    LIVE,
     OPEN,
     REFUSED,
     WAITING,
+    answers,
+    batches,
+    erasures,
     provisional,
+    resting,
     turns,
+    users,
     versions,
 )
-from semmem.memory import Turn
-from semmem.ports.provisional import Noted, TurnState
+from semmem.memory import Memory, Turn, TurnEnding
+from semmem.ports.learning import Noted, TurnState
+from semmem.ports.recording import TurnClosed
 
 NOTED, FORGOTTEN, WITHDRAWN = range(3)
 """What became of a memory: nothing yet; somebody had it erased, or took it back; its batch removed it, and what it said
 is kept as a version until the turn is pruned."""
 READ = ""
 """In place of a memory's id: the turn was learnt from at once."""
+_ENDINGS = {number: TurnEnding(word) for word, number in CLOSING.items()}
 
 
-class SqlProvisional(JournalPart):
-    """ProvisionalRecords."""
+class SqlUnlearnt(JournalPart):
+    """ProvisionalRecords, UnlearntTurns and AdoptedJournal."""
 
     @one_read
     def turn_state(self, conn: Connection, turn_id: str) -> tuple[TurnState, Turn | None]:
@@ -69,10 +80,7 @@ class SqlProvisional(JournalPart):
 
     @one_write
     def note_read(self, conn: Connection, turn_id: str) -> None:
-        locks.user_of_turn(conn, turn_id)
-        row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
-        if row is not None and row.opened_at is not None:
-            _note(conn, row, [READ])
+        _note_if_it_waits(conn, turn_id, READ)
 
     @one_read
     def provisional(self, conn: Connection, turn_ids: Sequence[str]) -> list[Noted]:
@@ -89,26 +97,80 @@ class SqlProvisional(JournalPart):
 
     @one_write
     def settle_provisional(self, conn: Connection, turn_ids: Sequence[str]) -> None:
-        """As in the port. A turn that waits again, since its batch was ended, keeps its notes for the next one."""
+        """A turn that waits again, since its batch was ended, keeps its notes for the next one."""
         over = and_(provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id != READ)
         waits = select(turns.c.id).where(turns.c.id == provisional.c.turn_id, WAITING).exists()
         conn.execute(delete(provisional).where(over, provisional.c.state != WITHDRAWN, ~waits))
 
     @one_write
     def note_withdrawn(self, conn: Connection, turn_id: str, memory_id: str) -> None:
-        """As in the port. What somebody had erased meanwhile stays known as that."""
+        """What somebody had erased meanwhile stays known as that."""
         this = and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
         conn.execute(update(provisional).where(this, provisional.c.state == NOTED).values(state=WITHDRAWN))
 
     @one_write
     def shut(self, conn: Connection, turn_id: str, memory_id: str) -> None:
-        """As in the port. A turn that waits may be of a batch that is tried again, and noted nothing at once."""
-        locks.user_of_turn(conn, turn_id)
-        row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
-        if row is not None and row.opened_at is not None:
-            _note(conn, row, [memory_id])
+        """A turn that waits may be of a batch that is tried again, and noted nothing at once."""
+        _note_if_it_waits(conn, turn_id, memory_id)
         this = and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
         conn.execute(update(provisional).where(this).values(state=FORGOTTEN))
+
+    @one_read
+    def unlearnt(self, conn: Connection, user: str, *, until: float, limit: int) -> list[Turn]:
+        mine = and_(turns.c.user_id == user, turns.c.opened_at <= until, or_(WAITING, IN_BATCH))
+        newest_first = select(turns).where(mine).order_by(turns.c.opened_at.desc()).limit(limit)
+        return [row_turn(row) for row in conn.execute(newest_first)]
+
+    @one_write
+    def reword(
+        self, conn: Connection, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]
+    ) -> int:
+        """With a batch goes what an earlier try of it has extracted."""
+        locks.user(conn, user)
+        torn: set[str] = set()
+        for turn_id, (old, new) in edits.items():
+            this = and_(turns.c.id == turn_id, turns.c.user_id == user)
+            same = and_(this, turns.c.user_text == old, turns.c.done_at.is_(None))
+            torn |= set(conn.execute(select(turns.c.batch_id).where(same, IN_BATCH)).scalars())
+            conn.execute(update(turns).where(same).values(user_text=new))
+        for batch_id in torn:  # as for a batch that goes on
+            rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": user} for memory_id in memory_ids]
+            insert_new(conn, erasures, rows)
+        return end_batches(conn, sorted(torn))
+
+    @one_read
+    def leased_until(self, conn: Connection) -> float:
+        rests = select(resting.c.batch_id).where(resting.c.batch_id == batches.c.id).exists()
+        return conn.execute(select(func.max(batches.c.claimable_at)).where(LIVE, ~rests)).scalar() or 0.0
+
+    @one_read
+    def unlearnt_halves(
+        self, conn: Connection, *, after: str, limit: int
+    ) -> tuple[list[Turn], list[TurnClosed], str | None]:
+        waits = and_(turns.c.done_at.is_(None), turns.c.closing != ERASED, turns.c.id > after)
+        rows = conn.execute(select(turns).where(waits).order_by(turns.c.id).limit(limit)).all()
+        named = select(answers.c.turn_id, answers.c.id).where(answers.c.turn_id.in_([row.id for row in rows]))
+        names = {row.turn_id: row.id for row in conn.execute(named)}
+        opened = [row_turn(row) for row in rows if row.opened_at is not None]
+        closed = [_closed(row, names.get(row.id)) for row in rows if row.closing != OPEN]
+        return opened, closed, rows[-1].id if rows else None
+
+    @one_write
+    def mark_adopted(self, conn: Connection, turn_ids: Sequence[str], *, now: float) -> None:
+        these = and_(turns.c.id.in_(turn_ids), turns.c.done_at.is_(None))
+        in_batches = conn.execute(select(turns.c.batch_id).where(these, turns.c.batch_id.is_not(None)).distinct())
+        end_batches(conn, list(in_batches.scalars()))
+        conn.execute(update(turns).where(these).values(done_at=now))
+
+    @one_read
+    def kept_versions(self, conn: Connection, *, offset: int, limit: int) -> list[Memory]:
+        key = (versions.c.user_id, versions.c.memory_id, versions.c.version)
+        page = select(versions.c.body).order_by(*key).offset(offset).limit(limit)
+        return [json_memory(body) for body in conn.execute(page).scalars()]
+
+    @one_read
+    def named_users(self, conn: Connection) -> list[str]:
+        return list(conn.execute(select(users.c.user_id).order_by(users.c.user_id)).scalars())
 
 
 def mark_forgotten(conn: Connection, user: str, memory_ids: Sequence[str]) -> None:
@@ -141,7 +203,26 @@ def _state(conn: Connection, row: Row[Any]) -> TurnState:
     return TurnState.OPEN if row.closing == OPEN else TurnState.CLOSED
 
 
+def _note_if_it_waits(conn: Connection, turn_id: str, memory_id: str) -> None:
+    """From here on the caller is alone with who said it."""
+    locks.user_of_turn(conn, turn_id)
+    row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
+    if row is not None and row.opened_at is not None:
+        _note(conn, row, [memory_id])
+
+
 def _note(conn: Connection, turn: Row[Any], memory_ids: Sequence[str]) -> None:
     rows = [{"turn_id": turn.id, "memory_id": memory_id, "user_id": turn.user_id} for memory_id in memory_ids]
-    if rows:
-        conn.execute(upsert_into(conn.dialect.name, provisional).on_conflict_do_nothing(), rows)
+    insert_new(conn, provisional, rows)
+
+
+def end_batches(conn: Connection, batch_ids: Sequence[str]) -> int:
+    """Whoever learns from them may write no more; what they hold waits for another batch. How many were live."""
+    live = list(conn.execute(select(batches.c.id).where(LIVE, batches.c.id.in_(batch_ids))).scalars())
+    conn.execute(update(turns).where(turns.c.batch_id.in_(live), IN_BATCH).values(batch_id=None))
+    conn.execute(delete(batches).where(batches.c.id.in_(live)))
+    return len(live)
+
+
+def _closed(row: Row[Any], answer_id: str | None) -> TurnClosed:
+    return TurnClosed(row.id, _ENDINGS[row.closing], row.closed_at, row.answer, row.finish_reason, answer_id)

@@ -1,10 +1,29 @@
-"""Where tokens of the management API are kept: never the token, only what it is known again by."""
+"""What is kept for the management API: which calls were made under an idempotency key and what came of them; and its
+tokens, never the token, only what it is known again by."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswer:
+    """``body`` is JSON; None: it is not kept, or not any more. ``counts``: what of it holds no content, as JSON; empty
+    where there is nothing of that kind."""
+
+    status: int
+    body: bytes | None = None
+    counts: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCall:
+    """``request``: a digest of what was asked. ``answer`` None: somebody is at it."""
+
+    request: str
+    answer: CallAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +54,7 @@ class TokenRecords(Protocol):
 
     async def tokens(self) -> Sequence[TokenRow]:
         """All, the newest first; those that are revoked too."""
-        ...
 
     async def revoke_tokens(self, *, now: float, token_id: str | None = None, user_digest: str | None = None) -> int:
         """Revoke one token, all of a user, or where neither is given all there are; how many were not revoked until
         now. They are gone 90 days later."""
-        ...
