@@ -111,7 +111,11 @@ class Chain:
             self._answers,
             self._learning,
         ):
-            finding = link()
+            try:
+                finding = link()
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError) as error:
+                remedy = "is every address right (--health, --envoy-admin), and does everything still run?"
+                finding = _wrong("reading", f"the answer broke off, or is not understood ({_said(error)})", remedy)
             yield finding
             if finding.state is State.WRONG:
                 return
@@ -277,7 +281,11 @@ class Chain:
             lost = turns["answer_lost"] + turns["unknown_encoding"]
             if lost > WRONG_SHARE * turns.total() and lost > turns["answered"]:
                 seen = f"{lost} of {turns.total()} answers were lost, or compressed"
-                return _wrong("answers", seen, "what the model server answers must be 2xx, whole, and not zstd or br")
+                return _wrong(
+                    "answers",
+                    seen,
+                    "what the model server answers must be 2xx and whole, in an encoding that semmem reads",
+                )
             return Finding("answers", State.WORKS, ", ".join(f"{word} {count}" for word, count in turns.items()))
         if asked and self._settings.capture.mode == "observe":
             remedy = "is the observe filter on for these routes, and forwarding_namespaces [semmem] in it?"

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
+from cachetools import LRUCache
 from fastapi import APIRouter, Path, Query, Request
 from msgspec import Struct
 from typing_extensions import TypedDict
@@ -99,16 +100,20 @@ class Activity:
     def __init__(self, clock: Callable[[], float], kept: int = KEPT) -> None:
         self._clock = clock
         self._ended: deque[EndedRequest] = deque(maxlen=kept)
+        self._forgotten: LRUCache[str, float] = LRUCache(kept)
         self._numbers = itertools.count(1)
 
     def ended(self, outcome: str, seconds: float, memories: int, tokens: int, record: RequestRecord | None) -> None:
-        """Keep it."""
-        number = next(self._numbers)
-        self._ended.append(EndedRequest(number, self._clock(), outcome, seconds, memories, tokens, record))
+        """Keep it; without its record where something of the user's was forgotten while it was under way."""
+        number, now = next(self._numbers), self._clock()
+        if record is not None and self._forgotten.get(record.user, -math.inf) >= now - seconds:
+            record = None
+        self._ended.append(EndedRequest(number, now, outcome, seconds, memories, tokens, record))
 
     def forget(self, user: str, memory_ids: Sequence[str] | None) -> None:
         """Whose requests those were, and what they were shown, is known no more: None, all of the user's; else of those
         in whose prompts one of the memories was."""
+        self._forgotten[user] = self._clock()
         gone = None if memory_ids is None else frozenset(memory_ids)
         for place, ended in enumerate(self._ended):
             if (record := ended.record) is None or record.user != user:

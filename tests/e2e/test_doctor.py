@@ -202,6 +202,12 @@ def test_an_address_that_is_another_servers_is_named(semmem: SemmemProcess, mode
     assert (found["link"], "does not answer" in found["seen"]) == ("Envoy", True)
 
 
+@pytest.mark.parametrize("url", ["http://[", "nonsense", "ftp://127.0.0.1"])
+def test_an_address_that_is_none_is_no_traceback(semmem: SemmemProcess, url: str) -> None:
+    assert wrong(config_of(semmem), "--health", url)["remedy"]
+    assert wrong(config_of(semmem), "--health", semmem.health_url, "--envoy-admin", url)["remedy"]
+
+
 def test_a_chain_that_works_from_no_request_to_the_first_memory(home: House, alice: str) -> None:
     config, at = config_of(home.semmem), where(home.semmem, home.envoy.admin)
     status, links = asked(config, *at)

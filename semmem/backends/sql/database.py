@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -74,7 +75,7 @@ class Threads:
         self.writes.dispose()
 
 
-class Database:
+class Database(ABC):
     """Runs functions in transactions, off the event loop. Every call may raise JournalError. Of other processes only a
     subclass knows."""
 
@@ -112,35 +113,37 @@ class Database:
         """``write`` that ``last_write`` does not count."""
         return await self.write(work)
 
-    def tell(self, conn: Connection, *, at_once: bool = True) -> None:
+    def tell(self, conn: Connection, *, at_once: bool = True) -> None:  # noqa: B027  # a hook
         """Other processes shall look for a batch when this transaction is committed; without ``at_once`` soon after
         it."""
 
-    def say(self, conn: Connection, word: str) -> None:
+    def say(self, conn: Connection, word: str) -> None:  # noqa: B027  # a hook
         """Other processes that listen hear it when this transaction is committed."""
 
-    async def listen(self, heard: Callable[[str], None]) -> None:
+    async def listen(self, heard: Callable[[str], None]) -> None:  # noqa: B027  # a hook
         """Until cancelled; ends at once where nobody can say anything."""
 
+    @abstractmethod
     def last_write(self) -> object:
         """Another value after a commit by which a batch may have become due, as far as that is known here."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def purge(self) -> bool:
         """As Purgeable says."""
-        raise NotImplementedError
 
-    async def check_room(self) -> None:
+    async def check_room(self) -> None:  # noqa: B027  # a hook
         """Raises JournalFull when the disk of this machine that it writes to, if there is one, takes nothing now."""
 
+    @abstractmethod
     def _begin(self) -> Threads:
-        raise NotImplementedError
+        """Its threads, and what they are connected by."""
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> None:  # noqa: B027  # a hook
         """What comes before the tables, in the thread that writes."""
 
+    @abstractmethod
     def _transact(self, engine: Engine, work: Callable[[Connection], T]) -> T:
-        raise NotImplementedError
+        """What ``work`` gives, in one transaction of this engine, in the thread that calls."""
 
     def _opened(self) -> Threads:
         if self._threads is None:

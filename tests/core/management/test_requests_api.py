@@ -100,3 +100,14 @@ def test_what_is_erased_leaves_the_figures_and_takes_the_names() -> None:
     activity.forget("alice", None)
     assert (activity.named("r2"), list(activity.of("alice"))) == (None, [])
     assert len(activity.since(0)["requests"]) == 3
+
+
+def test_a_request_that_was_under_way_during_an_erasure_leaves_no_names() -> None:
+    now = [NOW]
+    activity = Activity(lambda: now[0], kept=4)
+    activity.forget("alice", ["m1"])
+    now[0] += 0.2
+    activity.ended("injected", 0.3, 1, 9, record("alice", "under way", "m1"))
+    activity.ended("injected", 0.1, 1, 9, record("alice", "after it"))
+    activity.ended("injected", 0.3, 1, 9, record("bob", "of bob"))
+    assert [activity.named(name) is None for name in ("under way", "after it", "of bob")] == [True, False, False]
