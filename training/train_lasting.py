@@ -11,6 +11,7 @@ signals/general_facts_*.jsonl. Figures come from folds that did not see the mess
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -47,9 +48,18 @@ EVERY = 25
 NEGATIVE_INTENTS_LEFT_OUT = ("change_user_name", "change_language", "user_name", "yes", "no", "maybe")
 """Intents whose messages may well say something about the user."""
 ELSEWHERE = ("european", "eastern")
-OWN = ("messages", "statements", "frames", *ELSEWHERE)
+TALKS, TALKS_WEIGHT = "talks", 1.0
+"""What people say to an assistant over some days, message by message, with what would be worth knowing later marked:
+most of it is of the task at hand, and what lasts slips out in half a clause."""
+REMARKS, REMARKS_WEIGHT = "remarks", 3.0
+"""Messages of one line in which nothing lasts: games, gossip about the famous, commands, sentences to be translated."""
+OWN = ("messages", "statements", "frames", *ELSEWHERE, TALKS, REMARKS)
 ENDINGS, ENDINGS_WEIGHT = "endings", 0.4
 """Messages in which it slips out that something is over, or has another value (endings.py)."""
+ASKED, ASKED_WEIGHT, ASKED_HELD_EVERY = "asked", 1.0, 3
+"""Messages that ask to remember something, in words of every kind and in twelve languages, and messages with such words
+that do not ask it. A third, by a digest of the text, is never learnt from."""
+WEIGHTS = {ENDINGS: ENDINGS_WEIGHT, TALKS: TALKS_WEIGHT, REMARKS: REMARKS_WEIGHT, ASKED: ASKED_WEIGHT}
 VOICES = ("told", "spoken", "around", "leading")
 """What the files of train_voice.py give: statements, whole messages, what is said around others' words, and what leads
 to them."""
@@ -134,8 +144,8 @@ def _weight(group: str, lasting: bool) -> float:
         return LEADING_WEIGHT
     if group in VOICES:
         return VOICES_WEIGHT if lasting else VOICES_NEGATIVE_WEIGHT
-    if group == ENDINGS:
-        return ENDINGS_WEIGHT
+    if group in WEIGHTS:
+        return WEIGHTS[group]
     return 1.0 if group in OWN else NEGATIVE_WEIGHT
 
 
@@ -145,6 +155,9 @@ def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for ending in endings(held=False):
         kept = {"keep": [ending.says], "types": [TYPES[0]], "lang": ending.language}
         yield ENDINGS, {"text": ending.message, **kept}
+    for line in _lines(HERE / "asked.jsonl"):
+        if int(hashlib.sha256(line["text"].encode()).hexdigest(), 16) % ASKED_HELD_EVERY:
+            yield ASKED, {**line, "types": [TYPES[0]] * len(line["keep"])}
     yield from _voices()
     yield from (("own", {**line, "keep": []}) for line in _lines(QUESTIONS_FILE))
     clinc = (line for line in _lines(folder / "signals" / "clinc150.jsonl"))
@@ -236,7 +249,7 @@ def report(found: Sequence[Row], probabilities: Matrix) -> str:
             right = (taken & lasting & (group == name)).sum()
             precision = right / max(1, (taken & (group == name)).sum())
             line += f"{100 * precision:>14.1f}{100 * right / max(1, (lasting & (group == name)).sum()):>6.1f}"
-        others = ~np.isin(group, (*OWN, ENDINGS, *VOICES[:-1], "renamed"))
+        others = ~np.isin(group, (*OWN, ENDINGS, ASKED, *VOICES[:-1], "renamed"))
         lines.append(f"{line}{100 * (taken & others).sum() / others.sum():>14.2f}")
     return "\n".join(lines) + "\n"
 
@@ -260,7 +273,7 @@ def _seen(found: Sequence[Row]) -> Matrix:
 def trained(found: Sequence[Row], vectors: Matrix | None) -> dict[str, Any]:
     """The three heads; type and standing learn from the lasting clauses alone."""
     points, few = inputs(found, vectors)
-    untyped = (ENDINGS, *VOICES[1:])
+    untyped = (ENDINGS, ASKED, *VOICES[1:])
     kinds = np.array([row.lasting and row.group not in untyped for row in found])
     chosen = [row for row in found if row.lasting and row.group not in untyped]
     ones = np.ones(len(chosen))

@@ -3,9 +3,11 @@
     [VECTORS=cache.npz] python -m training.train_reader [--curve] [--held] [--out FILE]
 
 It learns from people (training/judged): memories as semmem keeps them, requests, and of each memory before each request
-whether it is needed, may help, or is out of place; and from our own scenes, which count less. Each person is in one
-split: a fifth (``--held`` measures on it, for the one look before a release) is never learnt from. The memories stand
-alone and among other people's, with pieces of other requests among them, since a store holds such.
+whether it is needed, may help, or is out of place; from people who talked to an assistant for five days and were judged
+by what rules had then kept of them (training/as_kept.jsonl), clippings good and bad; and from our own scenes, which
+count less. Each person is in one split: a fifth of the first, and those of the second that are marked ``held``
+(``--held`` measures on both, for the one look before a release), are never learnt from. The memories stand alone and
+among other people's, with pieces of other requests among them, since a store holds such.
 
 One thread, seeded: the same data give the same numbers. ``--curve`` says what AUC comes of how many people. Needs
 torch, which sentence-transformers brings along.
@@ -39,11 +41,12 @@ from training.train_decision import Vectors
 
 JUDGED = Path(__file__).with_name("judged")
 FRAGMENTS_FILE = Path(__file__).with_name("fragments.jsonl")
+AS_KEPT_FILE = Path(__file__).with_name("as_kept.jsonl")
 NEVER, NO, MAY, NEEDED = range(4)
 TARGETS = torch.tensor([0.0, 0.0, 0.5, 1.0])
 WEIGHTS = torch.tensor([2.0, 1.0, 0.5, 1.0])
 """Of a verdict: to be shown what is out of place is worse than a line too many."""
-SCENES_WEIGHT, CROWDED_WEIGHT = 0.3, 0.5
+SCENES_WEIGHT, CROWDED_WEIGHT, AS_KEPT_WEIGHT = 0.3, 0.5, 2.0
 CROWD, CROWD_NEAREST, CROWD_ANY, PIECES, FRAGMENTS = 60, 12, 6, 3, 3
 """Of a person's store: so many memories of other people, of which the nearest and some others are learnt from; so many
 pieces of other people's requests, and of what is said in passing."""
@@ -136,16 +139,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     embed = Vectors(Path(file) if file else None)
     learnt, held = split(judged())
     learnt, others = _mixed(learnt), _scenes()
+    kept, kept_held = as_kept(held=False), as_kept(held=True)
     embed(
-        [unquoted(text) for person in (*learnt, *held, *others) for text in person.texts]
+        [unquoted(text) for person in (*learnt, *held, *kept, *kept_held, *others) for text in person.texts]
     )  # all at once, which is faster
     if arguments.curve:
         for share in (0.125, 0.25, 0.5):
             some = learnt[: int(share * len(learnt))]
-            sys.stdout.write(f"{len(some)} people: {figures(trained(some, others, embed), held, embed)}\n")
-    network = trained(learnt, others, embed)
+            sys.stdout.write(f"{len(some)} people: {figures(trained(some, kept, others, embed), held, embed)}\n")
+    network = trained(learnt, kept, others, embed)
     if arguments.held or arguments.curve:
         sys.stdout.write(f"{len(learnt)} people: {figures(network, held, embed)}\n")
+        sys.stdout.write(f"as kept, {len(kept)} people: {figures(network, kept_held, embed)}\n")
     network.reader(embed.signature).save(arguments.out or learnt_for(SHIPPED_READER, embed.signature))
     return 0
 
@@ -164,11 +169,29 @@ def split(people: Iterable[Person]) -> tuple[list[Person], list[Person]]:
     ]
 
 
-def trained(people: Sequence[Person], scenes: Sequence[Person], embed: Embed) -> Network:
+def as_kept(*, held: bool) -> list[Person]:
+    """People with the memories that rules kept of what they said."""
+    read = map(json.loads, AS_KEPT_FILE.read_text(encoding="utf-8").splitlines())
+    return [
+        Person(
+            row["id"],
+            row["language"],
+            [memory["text"] for memory in row["memories"]],
+            [not memory["standing"] for memory in row["memories"]],
+            [(ask["q"], [_verdict(ask, memory["id"]) for memory in row["memories"]]) for ask in row["asks"]],
+        )
+        for row in read
+        if row["held"] is held
+    ]
+
+
+def trained(people: Sequence[Person], kept: Sequence[Person], scenes: Sequence[Person], embed: Embed) -> Network:
     crowd = [text for person in people for text, loose in zip(person.memories, person.loose, strict=True) if loose]
     every = [
         *rows(people, embed),
         *rows(people, embed, others=crowd, weight=CROWDED_WEIGHT),
+        *rows(kept, embed, weight=AS_KEPT_WEIGHT),
+        *rows(kept, embed, others=crowd, weight=AS_KEPT_WEIGHT * CROWDED_WEIGHT),
         *rows(scenes, embed, weight=SCENES_WEIGHT),
     ]
     return _fitted(_joined(every, embed))

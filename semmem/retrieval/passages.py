@@ -23,7 +23,7 @@ from semmem.retrieval.stated import Stated, statement
 
 CANDIDATES_MAX = 48
 """Passages that are asked of the store for one question: more found no more (docs/passages.md)."""
-WORTH_MIN = 0.03
+WORTH_MIN = 0.1
 """Below this probability of saying anything lasting a passage is a bare request ("and now as a list"), or thanks."""
 STRICTNESS = 1.0
 """So much surer than of a memory the decision has to be of a passage, which is longer."""

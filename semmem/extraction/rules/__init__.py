@@ -36,12 +36,12 @@ CLAUSES_PER_TURN_MAX = 40
 CLAUSES_PER_BATCH_MAX = 200
 """So many clauses of a batch are embedded; the others are judged without their vectors."""
 LASTING_MIN = 0.38
-FORMAL_MIN = 0.45
+FORMAL_MIN = 0.38
 """The least probability of being lasting that is kept: with the clause's vector, and by its form alone."""
 UNSURE_MIN, FORM_SURE_MIN = 0.3, 0.7
 """From where on what is a little less probable with its vector is kept all the same, when its form alone makes it so
 probable: a name that the embedding model has never met moves a sentence's vector anywhere."""
-DOUBTED_MIN, MIXED_MIN = 0.5, 0.8
+DOUBTED_MIN, MIXED_MIN = 0.5, 0.75
 """The same in a message in which others perhaps, and surely, speak as well: most of what the user says beside a text is
 about it."""
 NEAR_MIN = 0.1
