@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem import __version__
-from semmem.backends.sql import copies
+from semmem.backends.sql.file import census, copy_file
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backup import BackupError, erasures, folder, restoring
 from semmem.backup.everybody import Everybody
@@ -49,7 +49,7 @@ def snapshots(settings: Settings, opened: Opened) -> Snapshots:
         WithVectors(opened.hidden, opened.store_backend),
         Everybody(opened.store_backend, opened.backends.journal),
         opened.gate,
-        Journal(partial(_copy_journal, settings), copies.census),
+        Journal(partial(_copy_journal, settings), census),
         about,
         spool=Path(settings.data_dir) / SPOOL,
         clock=time.time,
@@ -60,7 +60,7 @@ def _copy_journal(settings: Settings, target: Path) -> None:
     """Raises JournalError where the journal is no file."""
     if settings.journal.url:
         raise JournalError("the journal is on a server, which its own tools back up (docs/backup.md)")
-    copies.copy(settings.journal_file, target)
+    copy_file(settings.journal_file, target)
 
 
 def exports(settings: Settings, opened: Opened) -> Exports:
@@ -189,7 +189,7 @@ async def _of_journal(path: Path) -> tuple[list[Mark], list[Forgetting]]:
     """Of a copy: the journal itself may be of an older schema, and stays as it is. Raises JournalError."""
     with tempfile.TemporaryDirectory(prefix="semmem-erasures-") as aside:
         copy = Path(aside) / folder.JOURNAL
-        copies.copy(path, copy)
+        copy_file(path, copy)
         journal = SqlJournal(copy)
         await journal.open()
         try:

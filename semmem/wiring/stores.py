@@ -19,10 +19,9 @@ from semmem.backends.milvus.connection import tls_options
 from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
-from semmem.backends.sql.database import ServerLimits
+from semmem.backends.sql.database import JournalLimits, ServerLimits
 from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.part import JournalLimits
 from semmem.background.patient_embedder import PatientEmbedder
 from semmem.backup.everybody import Everybody
 from semmem.config.settings import Settings

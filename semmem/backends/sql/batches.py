@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.part import JournalPart, one_read, one_write, quiet_write
+from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import facts_json, json_facts, know_users, put, row_scope, row_turn, scope_row
 from semmem.backends.sql.tables import (
     IN_BATCH,

@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal_column, or_, select, update
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.continuing import settle_claims
-from semmem.backends.sql.conversation_erasure import Doors
 from semmem.backends.sql.conversation_rows import (
+    Doors,
     conversation_row,
     crowd_out,
     message_row,
@@ -24,12 +23,12 @@ from semmem.backends.sql.conversation_rows import (
     remove_messages,
     told_anew,
 )
-from semmem.backends.sql.part import JournalPart, quiet_write
-from semmem.backends.sql.prepared import Prepared
-from semmem.backends.sql.rows import among, row_scope, upsert_into
+from semmem.backends.sql.database import JournalPart, one_read, quiet_write
+from semmem.backends.sql.rows import Prepared, among, row_scope, upsert_into
 from semmem.backends.sql.tables import ERASED, conversation_messages, conversations, turns
 from semmem.backends.sql.withholding import Reach, Reaches, flagged, hold, late, widen, withheld_before
 from semmem.memory import Role, Scope
+from semmem.ports.continuing import BROKEN, Continued, done, failed, opened
 from semmem.ports.conversations import (
     USER_NUMBER,
     ConversationLimits,
@@ -42,6 +41,7 @@ from semmem.ports.conversations import (
     conversation_id,
     place_of,
 )
+from semmem.ports.talks import TALK_ID
 
 FULL, CROWDED = "messages_max", "per_user_max"
 """Reasons for which something had to make room."""
@@ -49,7 +49,7 @@ _EMPTY: ColumnElement[str] = literal_column("''")
 
 
 class SqlConversations(JournalPart):
-    """ConversationRecording."""
+    """ConversationRecording and ContinuedConversations."""
 
     @quiet_write
     def record_said(self, conn: Connection, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
@@ -78,6 +78,25 @@ class SqlConversations(JournalPart):
             is_empty = conversations.c.messages == literal_column("0")  # as the index says it
             remove_empty(conn, and_(is_empty, conversations.c.updated_at < said_before))
         return gone
+
+    @one_read
+    def continued(self, conn: Connection, scope: Scope) -> Continued | None:
+        c = conversations.c
+        name = conversation_id(scope)
+        row = conn.execute(select(conversations).where(c.id == name, c.user_id == scope.user)).one_or_none()
+        if row is not None:
+            return Continued(name, row.progress, row.last_answer, row.messages)
+        return _elsewhere(conn, scope)
+
+    @quiet_write
+    def claim_conversation(
+        self, conn: Connection, scope: Scope, seen: Continued | None, claim: str, *, now: float, per_user_max: int
+    ) -> bool:
+        locks.users_shared(conn, [scope.user])
+        name = conversation_id(scope)
+        if Doors(conn, [scope], [], [name]).shut(scope, "", name, now):
+            return False
+        return _begun(conn, scope, claim, now, per_user_max) if seen is None else _taken(conn, seen, claim)
 
 
 def _turns(conn: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
@@ -280,3 +299,57 @@ def _write_empty(conn: Connection, kept: KeptConversation, doors: Doors, limits:
     _CONVERSATIONS.run(conn, [conversation_row(kept)])
     crowd_out(conn, kept.scope.user, limits.per_user_max)
     return True
+
+
+def _elsewhere(conn: Connection, scope: Scope) -> Continued | None:
+    """What else of the user's has this name: a conversation of another project or agent, which is none of this
+    request's, or a recorded or imported one by its id, whose history nobody vouches for."""
+    c = conversations.c
+    session = scope.session or ""
+    named = c.session == session
+    if session.startswith(TALK_ID) and session.isascii() and session.isprintable():
+        named = or_(named, c.id == session)
+    found = conn.execute(select(c.id).where(c.user_id == scope.user, named)).scalars().all()
+    if not found:
+        return None
+    return Continued(found[0], BROKEN if session in found else "")
+
+
+def _begun(conn: Connection, scope: Scope, claim: str, now: float, per_user_max: int) -> bool:
+    kept = KeptConversation(conversation_id(scope), scope, "", now, now, progress=opened(claim))
+    row = upsert_into(conn.dialect.name, conversations).values(conversation_row(kept))
+    begins = conn.execute(row.on_conflict_do_nothing().returning(conversations.c.id)).one_or_none() is not None
+    if begins:
+        crowd_out(conn, scope.user, per_user_max)
+    return begins
+
+
+def _taken(conn: Connection, seen: Continued, claim: str) -> bool:
+    """Only where nothing has changed since: another request, its answer, or an erasure may have come between."""
+    c = conversations.c
+    same = (c.progress == seen.progress, c.last_answer == seen.last_answer, c.messages == seen.messages)
+    taken = update(conversations).where(c.id == seen.id, *same).values(progress=opened(claim))
+    return conn.execute(taken).rowcount == 1
+
+
+def settle_claims(conn: Connection, halves: Iterable[tuple[Scope, SaidHalf]]) -> None:
+    """What became of requests that named a conversation. The conversations' rows are the caller's by now."""
+    for scope, half in halves:
+        if half.failed:
+            _settle(conn, scope, [opened(half.step.claim)], progress=failed(half.step.claim))
+        elif answer := next((said for said in half.messages if said.role is Role.ASSISTANT), None):
+            _settle_answered(conn, scope, half.step.claim, answer.answer_id if answer.whole else "")
+
+
+def _settle_answered(conn: Connection, scope: Scope, claim: str, answer_id: str) -> None:
+    """An answer that no history can have, as when its request was given none from here, ends it for good."""
+    if not answer_id:
+        _settle(conn, scope, None, progress=BROKEN)
+    else:
+        _settle(conn, scope, [opened(claim), failed(claim)], progress=done(claim), last_answer=answer_id)
+
+
+def _settle(conn: Connection, scope: Scope, before: Sequence[str] | None, **told: str) -> None:
+    c = conversations.c
+    known = c.progress != "" if before is None else c.progress.in_(before)
+    conn.execute(update(conversations).where(c.id == conversation_id(scope), known).values(told))

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, select, update
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.holds import HOLD
-from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.database import JournalPart, one_read, one_write
+from semmem.backends.sql.memory_records import HOLD
 from semmem.backends.sql.recording import prune_said
 from semmem.backends.sql.rows import know_users
 from semmem.backends.sql.states import prune_states

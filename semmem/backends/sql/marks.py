@@ -14,8 +14,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, delete, func, or_, select, update
 
-from semmem.backends.sql.prepared import Prepared, PreparedForMany
-from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.rows import Prepared, PreparedForMany, upsert_into
 from semmem.backends.sql.tables import ERASED, NARROWING, forgotten, forgotten_conversations, forgotten_memories, turns
 from semmem.memory import SKEW_S, Scope, Turn
 

@@ -9,9 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, and_, delete, func, or_, select, update
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.database import OBEYED
+from semmem.backends.sql.database import OBEYED, REPLICA, VERSION, JournalPart, one_read, quiet_write
 from semmem.backends.sql.erasure import erasure_id
-from semmem.backends.sql.part import REPLICA, VERSION, JournalPart, one_read, quiet_write
 from semmem.backends.sql.rows import put
 from semmem.backends.sql.tables import obeyed, pending_erasures, reindex_writers, reindexes, replicas
 from semmem.memory import Forgetting

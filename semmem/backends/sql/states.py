@@ -11,10 +11,9 @@ from msgspec import structs
 from sqlalchemy import Connection, Row, and_, bindparam, delete, func, select
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.part import JournalPart, one_read, one_write, quiet_write
-from semmem.backends.sql.prepared import Prepared
+from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.recording import said_before
-from semmem.backends.sql.rows import among, keep_newest, put, slices
+from semmem.backends.sql.rows import Prepared, among, keep_newest, put, slices
 from semmem.backends.sql.tables import (
     as_told,
     forgotten_conversations,

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select, tuple_, update
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.database import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import insert_new, json_memory, row_turn
 from semmem.backends.sql.tables import (
     ANSWER_LOST,

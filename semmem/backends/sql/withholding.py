@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, case, func, literal_column, or_, select, update
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.conversation_rows import lines_told
-from semmem.backends.sql.rows import IDS_MAX, among
+from semmem.backends.sql.rows import IDS_MAX, among, lines_told
 from semmem.backends.sql.tables import (
     conversation_messages,
     conversations,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from semmem.backends.sql import copies
+from semmem.backends.sql.file import census, copy_file
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backup import BackupError, folder, frames, lines
 from semmem.backup.everybody import Everybody
@@ -47,7 +47,7 @@ class World:
             self.gate,
             Everybody(self.store, journal),
             self.gate,
-            Journal(lambda target: copies.copy(place / "journal.db", target), copies.census),
+            Journal(lambda target: copy_file(place / "journal.db", target), census),
             About("0", "test/16", 16, place / "fence.key"),
             spool=self.spool,
             clock=lambda: 5.0,
