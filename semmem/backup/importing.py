@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
@@ -59,28 +59,19 @@ _Placed = tuple[int, _Line, Memory]
 _Any = lines.MemoryLine | lines.VersionLine
 
 
+@dataclass(eq=False)
 class Imports:
     """``signature`` and ``dimension``: of the store's vectors; other ones are computed again. ``wait_s``: how long a
     user's lines wait while others change the same user's memories."""
 
-    def __init__(
-        self,
-        store: Store,
-        embedder: Embedder,
-        records: ImportRecords,
-        holds: Holds,
-        quota: Quota,
-        *,
-        dimension: int,
-        wait_s: float = 30.0,
-    ) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._records = records
-        self._holds = holds
-        self._quota = quota
-        self._dimension = dimension
-        self._wait_s = wait_s
+    store: Store
+    embedder: Embedder
+    records: ImportRecords
+    holds: Holds
+    quota: Quota
+    _: KW_ONLY
+    dimension: int
+    wait_s: float = 30.0
 
     async def take(self, signature: str, texts: Sequence[str]) -> Imported:
         """Import lines of a file whose vectors have this signature.
@@ -95,34 +86,34 @@ class Imports:
         return done
 
     async def _take_user(self, user: str, placed: Sequence[_Placed[_Any]], signature: str, done: Imported) -> None:
-        async with self._holds.held(user, wait_s=self._wait_s) as hold_id:
+        async with self.holds.held(user, wait_s=self.wait_s) as hold_id:
             erased = await self._erased([memory for _, _, memory in placed])
             left = [each for each in placed if (each[2].id, each[2].version) not in erased]
             done.erased += len(placed) - len(left)
-            await self._records.register_user(user)
+            await self.records.register_user(user)
             for _, line, memory in left:
                 if isinstance(line, lines.VersionLine):
-                    await self._records.keep_version(memory)
+                    await self.records.keep_version(memory)
                     done.versions += 1
             told = [(place, line, memory) for place, line, memory in left if isinstance(line, lines.MemoryLine)]
-            writes = Writes(self._store, self._records, hold_id)
+            writes = Writes(self.store, self.records, hold_id)
             present = await self._present(user)
             for some in _apart(told, at_once=AT_ONCE):
                 await self._take_some(some, present, writes, signature, done)
-            done.over_quota += await self._quota.make_room(user)
+            done.over_quota += await self.quota.make_room(user)
 
     async def _erased(self, memories: Sequence[Memory]) -> set[tuple[str, int]]:
         """Asked of each version apart: a memory may have been erased before it was said anew."""
         found = set()
         for some in _apart([(0, None, memory) for memory in memories], at_once=len(memories)):
             versions = {memory.id: memory.version for _, _, memory in some}
-            erased = await self._records.erased_among([memory for _, _, memory in some])
+            erased = await self.records.erased_among([memory for _, _, memory in some])
             found |= {(memory_id, versions[memory_id]) for memory_id in erased}
         return found
 
     async def _present(self, user: str) -> dict[str, Memory]:
         """Read once: nobody else writes the user's memories meanwhile, and what is erased the hold keeps out."""
-        return {memory.id: memory for memory in await everything(self._store, user)}
+        return {memory.id: memory for memory in await everything(self.store, user)}
 
     async def _take_some(
         self,
@@ -138,7 +129,7 @@ class Imports:
         new = [each for each, is_new in zip(some, taken, strict=True) if is_new is True]
         uses = [(memory.user, memory.id, lines.uses_of(line)) for _, line, memory in new if line.uses]
         if uses:
-            await self._records.record_uses(uses)
+            await self.records.record_uses(uses)
         for failed in taken:
             if isinstance(failed, BaseException):
                 raise failed
@@ -165,10 +156,10 @@ class Imports:
         return False
 
     async def _embedded(self, memory: Memory, signature: str) -> Memory:
-        fits = memory.embedding is not None and memory.embedding.shape == (self._dimension,)
-        if fits and signature == self._embedder.signature:
+        fits = memory.embedding is not None and memory.embedding.shape == (self.dimension,)
+        if fits and signature == self.embedder.signature:
             return memory
-        return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
+        return replace(memory, embedding=await self.embedder.embed(unquoted(memory.content)))
 
 
 def _apart(placed: Sequence[_Placed[_Line]], *, at_once: int) -> Iterator[list[_Placed[_Line]]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,30 +54,23 @@ class BackupRunning(Exception):
     """One is being taken at this moment."""
 
 
+@dataclass(eq=False)
 class Snapshots:
     """Takes backups, one at a time. ``spool``: a folder for copies of what is being taken, on the same disk as the
     data; what an earlier process left there goes at once."""
 
-    def __init__(
-        self,
-        store: Store,
-        everybody: Everybody,
-        gate: WriteGate,
-        journal: Journal,
-        about: About,
-        *,
-        spool: Path,
-        clock: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._everybody = everybody
-        self._gate = gate
-        self._journal = journal
-        self._about = about
-        self._spool = spool
-        self._clock = clock
-        self._running = False
-        shutil.rmtree(spool, ignore_errors=True)
+    store: Store
+    everybody: Everybody
+    gate: WriteGate
+    journal: Journal
+    about: About
+    _: KW_ONLY
+    spool: Path
+    clock: Callable[[], float]
+    _running: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        shutil.rmtree(self.spool, ignore_errors=True)
 
     async def frames(self) -> AsyncIterator[bytes]:
         """A backup as a stream (semmem.backup.frames). Raises BackupRunning before anything is given."""
@@ -91,13 +84,13 @@ class Snapshots:
             yield frame({"failed": f"{type(error).__name__}: {error}"})
         finally:
             self._running = False
-            shutil.rmtree(self._spool, ignore_errors=True)
+            shutil.rmtree(self.spool, ignore_errors=True)
 
     async def _taken(self) -> AsyncIterator[bytes]:
-        await asyncio.to_thread(self._spool.mkdir, mode=0o700, parents=True)
-        users = await self._everybody.users()
-        copies = _Copies(self._spool / "copies")
-        with self._gate.noting() as changed:
+        await asyncio.to_thread(self.spool.mkdir, mode=0o700, parents=True)
+        users = await self.everybody.users()
+        copies = _Copies(self.spool / "copies")
+        with self.gate.noting() as changed:
             for number, user in enumerate(users):
                 await self._copy(copies, user)
                 if number % PROGRESS_USERS == 0:
@@ -107,14 +100,14 @@ class Snapshots:
                     break
                 yield frame({"progress": f"{len(changed)} users changed meanwhile, copied again"})
                 await self._copy_changed(copies, changed)
-            async with self._gate.closed():
-                taken_at = self._clock()
-                await asyncio.to_thread(self._journal.copy, self._spool / folder.JOURNAL)
+            async with self.gate.closed():
+                taken_at = self.clock()
+                await asyncio.to_thread(self.journal.copy, self.spool / folder.JOURNAL)
                 await self._copy_changed(copies, changed)
         yield frame({"progress": "copied; computing digests"})
         manifest = await asyncio.to_thread(self._assembled, copies, taken_at)
         for name in manifest["files"]:
-            async for chunk in _chunks(self._spool / name):
+            async for chunk in _chunks(self.spool / name):
                 yield file_frame(name, chunk)
         yield frame({"manifest": manifest})
 
@@ -125,11 +118,11 @@ class Snapshots:
             await self._copy(copies, user)
 
     async def _copy(self, copies: _Copies, user: str) -> None:
-        await asyncio.to_thread(copies.put, user, await everything(self._store, user))
+        await asyncio.to_thread(copies.put, user, await everything(self.store, user))
 
     def _assembled(self, copies: _Copies, taken_at: float) -> dict[str, Any]:
         """Put the files together. Blocking."""
-        about, spool = self._about, self._spool
+        about, spool = self.about, self.spool
         header = lines.Header(lines.FORMAT, taken_at, about.signature, about.dimension, copies.users)
         end = lines.End(copies.users, copies.memories, 0)
         copies.write(spool / folder.MEMORIES, header, end)
@@ -144,7 +137,7 @@ class Snapshots:
                 "dimension": about.dimension,
                 "users": copies.users,
                 "memories": copies.memories,
-                "journal": self._journal.census(spool / folder.JOURNAL),
+                "journal": self.journal.census(spool / folder.JOURNAL),
                 "files": folder.describe_all(spool),
             }
         )

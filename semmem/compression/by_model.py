@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from semmem.compression.parts import Part
 from semmem.extraction.answers import json_values
@@ -52,30 +53,29 @@ _SCHEMA: dict[str, object] = {
 }
 
 
+@dataclass(eq=False)
 class ModelWriter:
     """Asks a language model. ``text_chars_max``: characters of the conversation in one call; of each message its
     beginning and its end are shown when there are more."""
 
-    def __init__(
-        self, model: LanguageModel, *, tokens_max: int, timeout_s: float = 30.0, text_chars_max: int = 60_000
-    ) -> None:
-        self._model = model
-        self._tokens_max = tokens_max
-        self._timeout_s = timeout_s
-        self._text_chars_max = text_chars_max
+    model: LanguageModel
+    _: KW_ONLY
+    tokens_max: int
+    timeout_s: float = 30.0
+    text_chars_max: int = 60_000
 
     async def write(self, parts: Sequence[Part], before: CurrentState | None) -> CurrentState:
         """Raises ModelError."""
-        rules = Message(Role.SYSTEM, _RULES.format(tokens_max=self._tokens_max))
+        rules = Message(Role.SYSTEM, _RULES.format(tokens_max=self.tokens_max))
         shown = Message(Role.USER, "\n".join(self._shown(parts, before)))
-        answer = await self._model.complete((rules, shown), timeout_s=self._timeout_s, json_schema=_SCHEMA)
+        answer = await self.model.complete((rules, shown), timeout_s=self.timeout_s, json_schema=_SCHEMA)
         return read_state(answer)
 
     def _shown(self, parts: Sequence[Part], before: CurrentState | None) -> list[str]:
         """With ``<`` escaped nothing can close anything around it."""
         minutes = [] if before is None else [_line("minutes", _as_text(before))]
-        room = max(PART_CHARS_MIN, self._text_chars_max // max(1, len(parts)))
-        said = [_line(part.role.value, _ends(part.text, room)) for part in parts[-self._text_chars_max :]]
+        room = max(PART_CHARS_MIN, self.text_chars_max // max(1, len(parts)))
+        said = [_line(part.role.value, _ends(part.text, room)) for part in parts[-self.text_chars_max :]]
         return minutes + said
 
 

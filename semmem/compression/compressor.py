@@ -101,43 +101,34 @@ OFF, UNFIT, LATE, NO_STATE, CHANGED, COMPRESSED = "off", "unfit", "late", "no_st
 not answer in time; there is no state yet; there is one, of another history; it was done."""
 
 
+@dataclass(eq=False)
 class Compressor:
     """Holds nothing of any request; ``known`` and ``begun`` are of the process. ``is_erased``: whether anything of the
     user's is being erased at the moment, or just was; no state of theirs is used then."""
 
-    def __init__(
-        self,
-        known: KnownStates,
-        begun: BegunTurns,
-        jobs: Jobs,
-        fence: Fence,
-        rules: CompressionRules,
-        announce: Announce = nobody_listens,
-        is_erased: Callable[[str], bool] = lambda _user: False,
-    ) -> None:
-        self._known = known
-        self._begun = begun
-        self._jobs = jobs
-        self._fence = fence
-        self._rules = rules
-        self._announce = announce
-        self._is_erased = is_erased
+    known: KnownStates
+    begun: BegunTurns
+    jobs: Jobs
+    fence: Fence
+    rules: CompressionRules
+    announce: Announce = nobody_listens
+    is_erased: Callable[[str], bool] = lambda _user: False
 
     async def compress(self, asked: Asked, turn: CurrentTurn, allowed: Permission, work: BodyWork) -> Compressed | None:
         """How the request is compressed; None when it goes on as it came. Raises nothing expected."""
-        if asked.body_bytes < self._rules.from_tokens or turn.id is None or turn.messages is None:
+        if asked.body_bytes < self.rules.from_tokens or turn.id is None or turn.messages is None:
             return None
         session = turn.scope.session
-        if not session or self._is_erased(turn.scope.user) or asked.said is not asked.parsed.conversation:
+        if not session or self.is_erased(turn.scope.user) or asked.said is not asked.parsed.conversation:
             return None  # the last: with blocks of ours in it, from a proxy before
         try:
             elements, tokens = await work.do(asked.body_bytes, partial(_read, asked.parsed), until=asked.deadline.at)
         except (Malformed, TimeoutError):
             return None
-        if sum(tokens) < self._rules.from_tokens:
+        if sum(tokens) < self.rules.from_tokens:
             return None
         if is_switched_off(asked.head):
-            self._announce(LongRequest(OFF))
+            self.announce(LongRequest(OFF))
             return None
         return await self._long(asked, turn, session, elements, tokens, allowed)
 
@@ -150,15 +141,15 @@ class Compressor:
         tokens: Sequence[int],
         allowed: Permission,
     ) -> Compressed | None:
-        start = cut(elements, turns_kept=self._rules.turns_kept)
+        start = cut(elements, turns_kept=self.rules.turns_kept)
         if start is None:
-            self._announce(LongRequest(UNFIT))
+            self.announce(LongRequest(UNFIT))
             return None
         turns = users_of(asked.said)
         states = await self._states(turn.scope, session, asked)
         if states is None:
-            self._begun.put(turn.id or "", turn.scope.user, self._begun.get(turn.id or "") or NONE)
-            self._announce(LongRequest(LATE))
+            self.begun.put(turn.id or "", turn.scope.user, self.begun.get(turn.id or "") or NONE)
+            self.announce(LongRequest(LATE))
             return None
         fitting = [state for state in states if self._fits(state, elements)]
         if allowed.store and not (turn.opened is not None and turn.opened.resumed):
@@ -167,34 +158,34 @@ class Compressor:
             return None
         used = self._chosen(turn.id or "", turn.scope.user, turns, fitting)
         if used is None:
-            self._announce(LongRequest(CHANGED if states and not fitting else NO_STATE))
+            self.announce(LongRequest(CHANGED if states and not fitting else NO_STATE))
             return None
         done = self._compressed(used, asked.said, elements, tokens)
-        self._announce(LongRequest(COMPRESSED, done.tokens_before, done.tokens_after))
+        self.announce(LongRequest(COMPRESSED, done.tokens_before, done.tokens_after))
         return done
 
     # --- which state -------------------------------------------------------------------------------------------------
 
     async def _states(self, scope: Scope, session: str, asked: Asked) -> list[SessionState] | None:
         try:
-            async with asked.deadline.limit(), asyncio.timeout(self._rules.lookup_s):
-                return await self._known.states(scope.user, session, now=asked.now)
+            async with asked.deadline.limit(), asyncio.timeout(self.rules.lookup_s):
+                return await self.known.states(scope.user, session, now=asked.now)
         except (TimeoutError, JournalError):
             return None
 
     def _fits(self, state: SessionState, elements: Sequence[Element]) -> bool:
         """Whether these begin with what the state stands for, and may be parted behind it."""
         start = start_behind(elements, state.replaced)
-        if start is None or not may_part(elements, start, turns_kept=self._rules.turns_kept):
+        if start is None or not may_part(elements, start, turns_kept=self.rules.turns_kept):
             return False
         return digest_of(elements, replaceable(elements, start)) == state.digest
 
     def _chosen(self, turn_id: str, user: str, turns: int, fitting: Sequence[SessionState]) -> SessionState | None:
         """The state that the turn's first request had; the newest that is of an earlier turn, if this is the first."""
-        had = self._begun.get(turn_id)
+        had = self.begun.get(turn_id)
         if had is None:
             chosen = next((state for state in fitting if state.turns < turns), None)
-            self._begun.put(turn_id, user, NONE if chosen is None else chosen.turns)
+            self.begun.put(turn_id, user, NONE if chosen is None else chosen.turns)
             return chosen
         return next((state for state in fitting if state.turns == had), None)
 
@@ -202,7 +193,7 @@ class Compressor:
         self, state: SessionState, said: Conversation, elements: Sequence[Element], tokens: Sequence[int]
     ) -> Compressed:
         places = replaceable(elements, start_behind(elements, state.replaced) or 0)
-        text = rendered(state.state, lambda inside: self._fence.mark(state.user, inside))
+        text = rendered(state.state, lambda inside: self.fence.mark(state.user, inside))
         before = sum(tokens)
         gone = gone_of(said, elements, places)
         return Compressed(
@@ -228,15 +219,15 @@ class Compressor:
         fitting: Sequence[SessionState],
     ) -> None:
         """Have a state made, unless the newest is of a few turns ago, or the state would hardly be shorter."""
-        if fitting and turns - fitting[0].turns < self._rules.renew_turns:
+        if fitting and turns - fitting[0].turns < self.rules.renew_turns:
             return
         places = replaceable(elements, start)
-        if sum(tokens[place] for place in places) < WORTH_TIMES * self._rules.state_tokens_max:
+        if sum(tokens[place] for place in places) < WORTH_TIMES * self.rules.state_tokens_max:
             return
-        parts, is_whole = parts_of(elements, places, fitting[0] if fitting else None, self._rules.source_chars_max)
+        parts, is_whole = parts_of(elements, places, fitting[0] if fitting else None, self.rules.source_chars_max)
         if not parts:
             return
-        self._jobs.offer(
+        self.jobs.offer(
             Job(
                 user=turn.scope.user,
                 session=session,

@@ -74,10 +74,6 @@ class _Sentence(Struct):
             return False
         return self.share_in(other.words) >= SAME_SHARE_MIN
 
-    def worth_beside(self, told: Set[str]) -> float:
-        """What it is worth where these words are told already."""
-        return self.worth * (1 - ALIKE * self.share_in(told))
-
     def share_in(self, told: Set[str]) -> float:
         """The share of its words that are among these."""
         return len(self.words & told) / max(1, len(self.words))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 
 from msgspec import Struct
 
+from semmem.compression.by_model import ModelWriter
 from semmem.compression.extractive import extracted
 from semmem.compression.parts import Part
 from semmem.ports.errors import ModelError, SemmemError
@@ -32,13 +33,7 @@ class Job(Struct, frozen=True):
     before: CurrentState | None = None
 
 
-class Writer(Protocol):
-    """Makes states with a language model."""
-
-    async def write(self, parts: Sequence[Part], before: CurrentState | None) -> CurrentState:
-        """Raises ModelError, also for an answer that is no state."""
-
-
+@dataclass(eq=False)
 class Making:
     """Makes states and has them kept.
 
@@ -46,24 +41,14 @@ class Making:
     ``budget_s`` seconds of processor time.
     """
 
-    def __init__(
-        self,
-        states: SessionStates,
-        work: TextWork,
-        writer: Writer | None = None,
-        *,
-        tokens_max: int,
-        ttl_s: float,
-        budget_s: float,
-        clock: Callable[[], float],
-    ) -> None:
-        self._states = states
-        self._work = work
-        self._writer = writer
-        self._tokens_max = tokens_max
-        self._ttl_s = ttl_s
-        self._budget_s = budget_s
-        self._clock = clock
+    states: SessionStates
+    work: TextWork
+    writer: ModelWriter | None = None
+    _: KW_ONLY
+    tokens_max: int
+    ttl_s: float
+    budget_s: float
+    clock: Callable[[], float]
 
     async def make(self, job: Job) -> tuple[SessionState | None, str]:
         """The state that is kept now, and how it went in one word: ``rules``, ``model``; ``empty`` (nothing to tell),
@@ -79,11 +64,11 @@ class Making:
                 job.digest,
                 job.turns,
                 job.at,
-                self._clock() + self._ttl_s,
+                self.clock() + self.ttl_s,
                 state,
                 made_by,
             )
-            kept = await self._states.keep_state(made, job.said, per_session=PER_SESSION, per_user=PER_USER)
+            kept = await self.states.keep_state(made, job.said, per_session=PER_SESSION, per_user=PER_USER)
         except SemmemError:
             return None, "failed"
         return (made, made_by) if kept else (None, "refused")
@@ -91,12 +76,10 @@ class Making:
     async def _state(self, job: Job) -> tuple[CurrentState, str]:
         """What the model leaves room for is filled by rules: it may have lost a number that somebody asks for."""
         written: CurrentState | None = None
-        if self._writer is not None:
+        if self.writer is not None:
             try:
-                written = await self._writer.write(job.parts, job.before)
+                written = await self.writer.write(job.parts, job.before)
             except ModelError:
                 written = None
-        state = await self._work.run(
-            extracted, job.parts, written, job.before, self._tokens_max, budget_s=self._budget_s
-        )
+        state = await self.work.run(extracted, job.parts, written, job.before, self.tokens_max, budget_s=self.budget_s)
         return state, RULES if written is None else MODEL

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import Protocol, TypeVar
@@ -69,45 +69,21 @@ class Records(ConversationRecords, ContinuedConversations, Protocol):
     """What histories are taken from."""
 
 
-class Histories(Protocol):
-    """What an exchange asks for histories; see Chains."""
-
-    async def history(self, scope: Scope, answer_id: str, *, until: float | None) -> Sequence[Past] | Chained: ...
-
-    async def talk(self, scope: Scope, *, until: float | None) -> Talk | Chained: ...
-
-    async def claim(
-        self, scope: Scope, talk: Talk, claim: str, *, now: float, until: float | None
-    ) -> Chained | None: ...
-
-    def count(self, word: Chained) -> None: ...
-
-
+@dataclass(eq=False)
 class Chains:
     """``messages_max`` of one history, ``timeout_s`` to find it. ``settle`` writes what waits in this process, and
     ``waiting`` says how much that is. ``begin_unknown``: a conversation of which nothing is recorded begins here, and
     the user has at most ``per_user_max``. ``counts``: requests by what became of them."""
 
-    def __init__(
-        self,
-        records: Records,
-        *,
-        settle: Callable[[], Awaitable[object]],
-        waiting: Callable[[], int],
-        messages_max: int,
-        timeout_s: float,
-        begin_unknown: bool = False,
-        per_user_max: int = 1000,
-        counts: Counter[str] | None = None,
-    ) -> None:
-        self._records = records
-        self._settle = settle
-        self._waiting = waiting
-        self._messages_max = messages_max
-        self._timeout_s = timeout_s
-        self._begin_unknown = begin_unknown
-        self._per_user_max = per_user_max
-        self.counts = Counter[str]() if counts is None else counts
+    records: Records
+    _: KW_ONLY
+    settle: Callable[[], Awaitable[object]]
+    waiting: Callable[[], int]
+    messages_max: int
+    timeout_s: float
+    begin_unknown: bool = False
+    per_user_max: int = 1000
+    counts: Counter[str] = field(default_factory=Counter)
 
     def count(self, word: Chained) -> None:
         self.counts[word.value] += 1
@@ -128,15 +104,15 @@ class Chains:
     async def claim(self, scope: Scope, talk: Talk, claim: str, *, now: float, until: float | None) -> Chained | None:
         """Whether it is this request's to go on with it; why not. Never raises. What is late may be claimed all the
         same."""
-        limit = self._per_user_max
-        claiming = self._records.claim_conversation(scope, talk.seen, claim, now=now, per_user_max=limit)
+        limit = self.per_user_max
+        claiming = self.records.claim_conversation(scope, talk.seen, claim, now=now, per_user_max=limit)
         taken = await self._in_time(claiming, until)
         if isinstance(taken, Chained):
             return taken
         return None if taken else Chained.GAP
 
     async def _in_time(self, work: Awaitable[T], until: float | None) -> T | Chained:
-        late = asyncio.get_running_loop().time() + self._timeout_s
+        late = asyncio.get_running_loop().time() + self.timeout_s
         try:
             async with asyncio.timeout_at(late if until is None else min(late, until)):
                 return await work
@@ -147,12 +123,12 @@ class Chains:
 
     async def _talk(self, scope: Scope) -> Talk | Chained:
         """Raises JournalError."""
-        look = partial(self._records.continued, scope)
+        look = partial(self.records.continued, scope)
         seen = await self._settled(look, lambda seen: not (seen and seen.is_open))
-        if seen is None and self._begin_unknown and self._waiting():
+        if seen is None and self.begin_unknown and self.waiting():
             seen = await self._written(look)
         if seen is None:
-            return Talk() if self._begin_unknown else Chained.UNKNOWN
+            return Talk() if self.begin_unknown else Chained.UNKNOWN
         if not seen.progress:
             return Chained.UNKNOWN
         if not seen.is_free:
@@ -164,7 +140,7 @@ class Chains:
         return history if isinstance(history, Chained) else Talk(history, seen.last_answer, chain[-1].turn, seen)
 
     def _judged(self, chain: Sequence[KeptMessage], answer_id: str) -> Sequence[Past] | Chained:
-        if len(chain) > self._messages_max:
+        if len(chain) > self.messages_max:
             return Chained.TOO_LONG
         if not is_whole(chain, answer_id):
             return Chained.GAP
@@ -174,7 +150,7 @@ class Chains:
         """A client may go on before the answer is written. Raises JournalError."""
         found = await look()
         for pause_s in PAUSES_S:
-            if suffices(found) or not self._waiting():
+            if suffices(found) or not self.waiting():
                 break
             await asyncio.sleep(pause_s)
             found = await self._written(look)
@@ -182,13 +158,13 @@ class Chains:
 
     async def _written(self, look: Callable[[], Awaitable[T]]) -> T:
         """What there is to see when all that waits here is written. Raises JournalError."""
-        if await self._settle() is False:
+        if await self.settle() is False:
             raise JournalError("what waits could not be written")
         return await look()
 
     async def _chain(self, scope: Scope, answer_id: str) -> list[KeptMessage]:
         """One more than is allowed, where there is one. Raises JournalError."""
-        return await self._records.chain(scope, answer_id, messages_max=self._messages_max + 1)
+        return await self.records.chain(scope, answer_id, messages_max=self.messages_max + 1)
 
 
 def is_whole(messages: Sequence[KeptMessage], answer_id: str) -> bool:

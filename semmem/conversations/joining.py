@@ -9,7 +9,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from semmem.conversations.chains import Chained, Histories, Talk
+from semmem.conversations.chains import Chained, Chains, Talk
 from semmem.dialects import Dialect, Malformed, ParsedRequest
 from semmem.dialects.parsing import TooMany, parse
 from semmem.memory import Conversation, Past, Scope
@@ -49,7 +49,7 @@ class Joining(Struct, frozen=True):
 class Joiner:
     """Adds histories to requests; counts what becomes of each. Never raises."""
 
-    def __init__(self, histories: Histories, work: BodyWork, limits: ExchangeLimits) -> None:
+    def __init__(self, histories: Chains, work: BodyWork, limits: ExchangeLimits) -> None:
         self._histories = histories
         self._work = work
         self._limits = limits

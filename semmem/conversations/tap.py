@@ -8,7 +8,6 @@ on whatever replica that is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from semmem.memory import Answer, Conversation, Message, Role, ToolCall, TurnEnding
 from semmem.ports.continuing import UNRESOLVED
@@ -23,28 +22,6 @@ TOKENS_MAX = 10**9
 """More than an answer can have; a provider may say anything."""
 KEPT = (TurnEnding.ANSWERED, TurnEnding.CONTINUES)
 """Endings of answers that were seen whole."""
-
-
-class Tapping(Protocol):
-    """What an exchange tells of its requests; see Tap."""
-
-    @property
-    def calls_bytes_max(self) -> int: ...
-
-    def said(
-        self,
-        turn_id: str,
-        earlier: Sequence[str],
-        conversation: Conversation,
-        at: float,
-        *,
-        whole: bool = False,
-        claim: str = "",
-    ) -> Step: ...
-
-    def answered(
-        self, turn_id: str, step: Step, ending: TurnEnding, answer: Answer | None, now: float, *, failed: bool = False
-    ) -> None: ...
 
 
 class Tap:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
 from semmem.ports.embedder import Embedder
@@ -33,6 +33,7 @@ class Part:
     store: Collection
 
 
+@dataclass(eq=False)
 class MovableStore:
     """A Store with all that backups and upkeep ask of one.
 
@@ -40,32 +41,25 @@ class MovableStore:
     StoreMismatch. ``wants`` is called with a user who is asked for and whose memories have no vectors yet.
     """
 
-    def __init__(
-        self,
-        collections: Collections,
-        embedder: Embedder,
-        records: ReindexRecords,
-        *,
-        may_move: bool,
-    ) -> None:
-        self._collections = collections
-        self._embedder = embedder
-        self._records = records
-        self._may_move = may_move
-        self.wants: Callable[[str], None] = lambda _user: None
-        self._live: Part | None = None
-        self._beside: tuple[Part, ...] = ()
-        self._target: Part | None = None
-        self._whole: set[str] = set()
-        self._opening = asyncio.Lock()
-        self._writing: set[asyncio.Future[None]] = set()
+    collections: Collections
+    embedder: Embedder
+    records: ReindexRecords
+    _: KW_ONLY
+    may_move: bool
+    wants: Callable[[str], None] = field(init=False, default=lambda _user: None)
+    _live: Part | None = field(init=False, default=None)
+    _beside: tuple[Part, ...] = field(init=False, default=())
+    _target: Part | None = field(init=False, default=None)
+    _whole: set[str] = field(init=False, default_factory=set)
+    _opening: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+    _writing: set[asyncio.Future[None]] = field(init=False, default_factory=set)
 
     # --- which collections -------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
         """Of the first collection, by which the store is known."""
-        return self._collections.name
+        return self.collections.name
 
     @property
     def is_open(self) -> bool:
@@ -91,11 +85,11 @@ class MovableStore:
     @property
     def lacks_vectors(self) -> bool:
         """Whether the vectors of the collection that is read are of another model."""
-        return self._target is not None and self.live.about.signature != self._embedder.signature
+        return self._target is not None and self.live.about.signature != self.embedder.signature
 
     def fits(self, signature: str) -> bool:
         """Whether vectors of this signature are those of the embedder."""
-        return signature == self._embedder.signature
+        return signature == self.embedder.signature
 
     async def open(self) -> None:
         """As the port says. Raises StoreMismatch for another model's collection unless it may be reindexed."""
@@ -104,24 +98,24 @@ class MovableStore:
                 return
             parts: list[Part] = []
             try:
-                await self._collections.open()
+                await self.collections.open()
                 target = await self._open_parts(parts)
             except BaseException:
                 for part in parts:
                     await part.store.close()
-                await self._collections.close()
+                await self.collections.close()
                 raise
             self._beside, self._target = tuple(parts[1:]), target
             self._live = parts[0]
 
     async def _open_parts(self, parts: list[Part]) -> Part | None:
         """Open the one that is read, and then all beside it; the target."""
-        found, beside = await self._collections.found()
+        found, beside = await self.collections.found()
         live = found or self._own(self.name)
         wanted = await self._target_of(live, beside)
         more = [wanted] if wanted is not None and wanted not in beside else []
         for about in (live, *beside, *more):
-            parts.append(Part(about, self._collections.collection(about)))
+            parts.append(Part(about, self.collections.collection(about)))
             await parts[-1].store.open()
         if wanted is not None:
             await self._say_writing(wanted.name)
@@ -133,10 +127,10 @@ class MovableStore:
             self._live, self._beside, self._target = None, (), None
             for part in parts:
                 await part.store.close()
-            await self._collections.close()
+            await self.collections.close()
 
     def _own(self, name: str) -> Described:
-        return Described(name, self._embedder.signature, self._embedder.dimension)
+        return Described(name, self.embedder.signature, self.embedder.dimension)
 
     def _is_own(self, about: Described) -> bool:
         return about == self._own(about.name)
@@ -144,11 +138,11 @@ class MovableStore:
     async def _target_of(self, live: Described, beside: Sequence[Described]) -> Described | None:
         if not self._is_own(live):
             begun = [about for about in beside if self._is_own(about)]
-            if not self._may_move:
+            if not self.may_move:
                 raise StoreMismatch(_refusal(live, self._own(live.name), bool(begun)))
             return begun[-1] if begun else self._own(next_name(self.name, [each.name for each in (live, *beside)]))
         try:
-            known = await self._records.reindex(self.name)
+            known = await self.records.reindex(self.name)
         except JournalError as error:
             raise StoreUnavailable(f"what is known of a reindex cannot be read: {error}") from None
         if known is None or known.state in (ReindexState.KEPT, ReindexState.DROPPING):
@@ -157,16 +151,16 @@ class MovableStore:
 
     async def _say_writing(self, target: str) -> None:
         try:
-            await self._records.writes_to(target)
+            await self.records.writes_to(target)
         except JournalError as error:
             raise StoreUnavailable(f"other replicas cannot be told of a reindex: {error}") from None
 
     async def begin(self, target: str | None = None) -> Part:
         """Write to a new collection from now on, or to this one that another process has made."""
-        _, beside = await self._collections.found()
+        _, beside = await self.collections.found()
         taken = [self.live.about.name, *(about.name for about in beside)]
         about = self._own(target or next_name(self.name, taken))
-        part = Part(about, self._collections.collection(about))
+        part = Part(about, self.collections.collection(about))
         await part.store.open()
         self._whole.clear()
         self._beside, self._target = (*self._beside, part), part
@@ -177,7 +171,7 @@ class MovableStore:
     async def switch(self) -> None:
         """Everybody reads the target from now on."""
         if self._target is not None:
-            await self._collections.switch(self._target.about.name)
+            await self.collections.switch(self._target.about.name)
             self._switched()
 
     def _switched(self) -> None:
@@ -192,7 +186,7 @@ class MovableStore:
 
         Raises StoreMismatch when everybody reads another model's vectors now.
         """
-        found, beside = await self._collections.found()
+        found, beside = await self.collections.found()
         if found is not None and found.name != self.live.about.name:
             if self._target is None or self._target.about.name != found.name:
                 raise StoreMismatch(_refusal(found, self._own(found.name), begun=False))
@@ -212,7 +206,7 @@ class MovableStore:
     async def drop(self, part: Part) -> None:
         """Leave one beside, and drop it with all that it holds."""
         await self.leave(part)
-        await self._collections.drop(part.about.name)
+        await self.collections.drop(part.about.name)
 
     def is_whole(self, user: str) -> None:
         """All of the user's memories have their new vectors, or can have none."""
@@ -285,7 +279,7 @@ class MovableStore:
 
     async def check_room(self) -> None:
         """As DiskBound says."""
-        await self._collections.check_room()
+        await self.collections.check_room()
 
     # --- writes ------------------------------------------------------------------------------------------------------
 
@@ -353,7 +347,7 @@ class MovableStore:
         if memory.embedding is not None or memory.status is not MemoryStatus.ACTIVE:
             return memory
         try:
-            return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
+            return replace(memory, embedding=await self.embedder.embed(unquoted(memory.content)))
         except EmbedderError:
             return memory
 

@@ -83,12 +83,12 @@ class Reflector(ModelWriting[ReflectionRules]):
         for memory in sorted(retrievable(memories, now), key=lambda memory: (-memory.updated_at, memory.id)):
             if memory.type is not MemoryType.REFLECTIVE:
                 projects.setdefault(memory.project or "", []).append(memory)
-        enough = [group for group in projects.values() if len(group) >= self._rules.size_min]
-        return [tuple(group[: self._rules.memories_max]) for group in enough[: self._rules.projects_max]]
+        enough = [group for group in projects.values() if len(group) >= self.rules.size_min]
+        return [tuple(group[: self.rules.memories_max]) for group in enough[: self.rules.projects_max]]
 
     async def reflect(self, memories: tuple[Memory, ...]) -> list[Reflection]:
         """Ask the model, and look at what it says. Raises ModelUnavailable."""
-        rules = self._rules
+        rules = self.rules
         told = _RULES.format(patterns_max=rules.patterns_max, size_min=rules.size_min, chars_max=rules.chars_max)
         notes = ({"number": place, "note": memory.content} for place, memory in enumerate(memories, 1))
         try:
@@ -106,14 +106,14 @@ class Reflector(ModelWriting[ReflectionRules]):
         """Remember it, under a hold of its user. None where it is known already, or one of its memories is another by
         now. Raises StoreError, JournalError and EmbedderError."""
         user = reflection.of[0].user
-        found = [await self._store.get(Scope(user), memory.id) for memory in reflection.of]
+        found = [await self.store.get(Scope(user), memory.id) for memory in reflection.of]
         made = await self._memory(reflection, now)
-        before = await self._store.get(Scope(user), made.id)
+        before = await self.store.get(Scope(user), made.id)
         if before is not None and before.status is not MemoryStatus.SUPERSEDED:
             return None
         if not stands(made, {memory.id: memory for memory in found if memory is not None}):
             return None
-        writes = Writes(self._store, self._records, hold_id)
+        writes = Writes(self.store, self.records, hold_id)
         if before is not None:
             made = replace(made, version=before.version + 1, created_at=before.created_at)
         if not await (writes.put(made) if before is None else writes.replace(before, made)):
@@ -125,13 +125,13 @@ class Reflector(ModelWriting[ReflectionRules]):
 
     async def withdraw(self, memories: Sequence[Memory], *, hold_id: str, now: float) -> int:
         """As the function."""
-        return await withdraw(self._store, self._records, memories, hold_id=hold_id, now=now)
+        return await withdraw(self.store, self.records, memories, hold_id=hold_id, now=now)
 
     def _judged(self, content: str, notes: Sequence[object], memories: Sequence[Memory]) -> Reflection:
         """``too_few``: memories that it rests on."""
         places = dict.fromkeys(each for each in notes if type(each) is int and 1 <= each <= len(memories))
         of = tuple(memories[place - 1] for place in places)
-        too_few = content and len(of) < self._rules.size_min
+        too_few = content and len(of) < self.rules.size_min
         return Reflection(content, of, "too_few" if too_few else self._unfit(content, of))
 
     async def _memory(self, reflection: Reflection, now: float) -> Memory:

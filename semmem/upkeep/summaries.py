@@ -67,7 +67,7 @@ class Summariser(ModelWriting[SummaryRules]):
 
     async def summarise(self, memories: tuple[Memory, ...]) -> Summary:
         """Ask the model, and look at what it says. Raises ModelUnavailable."""
-        told = _RULES.format(chars_max=self._rules.chars_max)
+        told = _RULES.format(chars_max=self.rules.chars_max)
         try:
             items = await self._items(told, (memory.content for memory in memories), _SCHEMA)
         except ModelRefused:
@@ -90,8 +90,8 @@ class Summariser(ModelWriting[SummaryRules]):
 
         Raises StoreError, JournalError and EmbedderError.
         """
-        writes = Writes(self._store, self._records, hold_id)
-        originals = [await unchanged(self._store, memory) for memory in summary.of]
+        writes = Writes(self.store, self.records, hold_id)
+        originals = [await unchanged(self.store, memory) for memory in summary.of]
         found = [memory for memory in originals if memory is not None]
         if len(found) < len(originals):
             return None
@@ -111,15 +111,15 @@ class Summariser(ModelWriting[SummaryRules]):
         for memory in sorted(memories, key=lambda memory: (memory.updated_at, memory.id)):
             buckets.setdefault((memory.type, memory.project or ""), []).append(memory)
         found = [group for bucket in buckets.values() for group in self._bucket(bucket)]
-        return found[: self._rules.groups_max]
+        return found[: self.rules.groups_max]
 
     def _bucket(self, memories: list[Memory]) -> Iterable[tuple[Memory, ...]]:
         alike = cosines(memories)
         free = np.ones(len(memories), dtype=bool)
         for place in range(len(memories)):
-            near = np.flatnonzero((alike[place] >= self._rules.cosine_min) & free)
-            nearest = sorted(near.tolist(), key=lambda other: -alike[place, other])[: self._rules.size_max]
-            if free[place] and len(nearest) >= self._rules.size_min:
+            near = np.flatnonzero((alike[place] >= self.rules.cosine_min) & free)
+            nearest = sorted(near.tolist(), key=lambda other: -alike[place, other])[: self.rules.size_max]
+            if free[place] and len(nearest) >= self.rules.size_min:
                 free[nearest] = False
                 yield tuple(memories[other] for other in sorted(nearest))
 

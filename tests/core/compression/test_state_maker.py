@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from semmem.background import StateMaker, Tasks
+from semmem.compression.by_model import ModelWriter
 from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Job, Making
 from semmem.compression.parts import Part
@@ -132,7 +133,7 @@ async def test_a_long_session_goes_on_from_its_last_state() -> None:
     assert state.state.decisions == ("We agreed on 2 walks",)
 
 
-class Writer:
+class Writer(ModelWriter):
     """A model that writes minutes, or fails."""
 
     def __init__(self, answer: CurrentState | None) -> None:
