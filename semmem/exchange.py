@@ -18,8 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from semmem.compression.compressor import Asked, Compressed, Compressor
-from semmem.conversations.chains import Chained, Chains
-from semmem.conversations.joining import GoingOn, Joiner, Joining, WithHistory, as_it_came
+from semmem.conversations.chains import Chained, Chains, GoingOn, Joiner, Joining, WithHistory, as_it_came
 from semmem.conversations.tap import Tap
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.parsing import ParseLimits, TooMany, parse

@@ -1,17 +1,40 @@
-"""Memories with their earlier versions and uses, user by user, as lines that another semmem imports."""
+"""Who has memories; and these with earlier versions and uses, user by user, as lines that another semmem imports."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import Protocol
 
 from semmem.backup import lines
-from semmem.backup.everybody import Everybody
 from semmem.memory import Memory, Scope
 from semmem.passages.everything import everything
 from semmem.ports.memory_records import MemoryRecords, Uses
-from semmem.ports.store import Store
+from semmem.ports.store import Enumerable, Store
+
+USERS_MAX = 2**31 - 1
+
+
+class Known(Protocol):
+    """Who may have memories, as the journal knows it. Raises JournalError."""
+
+    async def users_due(self, *, maintained_before: float, limit: int) -> list[str]: ...
+
+
+class Everybody:
+    """Both are asked: rows that are being moved may be missing in the store's answer, and users whom nobody has told
+    the journal of in the other."""
+
+    def __init__(self, store: Enumerable, known: Known) -> None:
+        self._store = store
+        self._known = known
+
+    async def users(self) -> list[str]:
+        """Whoever has memories, or had some as far as the journal knows. Raises StoreError and JournalError."""
+        known = await self._known.users_due(maintained_before=math.inf, limit=USERS_MAX)
+        return sorted(await self._store.users() | set(known))
 
 
 @dataclass(slots=True)

@@ -198,8 +198,5 @@ def _comparable(memory: Memory) -> Memory:
     memory = _settled(memory)
     expires_at = None if memory.expires_at is None else round(memory.expires_at, 3)
     return replace(
-        memory,
-        created_at=round(memory.created_at, 3),
-        updated_at=round(memory.updated_at, 3),
-        expires_at=expires_at,
+        memory, created_at=round(memory.created_at, 3), updated_at=round(memory.updated_at, 3), expires_at=expires_at
     )

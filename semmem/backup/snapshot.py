@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from semmem.backup import folder, lines
-from semmem.backup.everybody import Everybody
-from semmem.backup.frames import file_frame, frame
+from semmem.backup.exporting import Everybody
+from semmem.backup.folder import file_frame, frame
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory
 from semmem.passages.everything import everything
@@ -73,7 +73,7 @@ class Snapshots:
         shutil.rmtree(self.spool, ignore_errors=True)
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """A backup as a stream (semmem.backup.frames). Raises BackupRunning before anything is given."""
+        """A backup as a stream (semmem.backup.folder). Raises BackupRunning before anything is given."""
         if self._running:
             raise BackupRunning
         self._running = True

@@ -15,7 +15,7 @@ from math import sqrt
 
 from msgspec import Struct
 
-from semmem.compression.parts import Part
+from semmem.compression.cutting import Part
 from semmem.compression.rendering import FRAME_TOKENS, line_tokens
 from semmem.extraction.lasting.classifier import judge
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed

@@ -1,4 +1,5 @@
-"""Erasures and other replicas: what this process hides for them, and when all of them hide what this one erases."""
+"""What an erasure reaches beside the store and the journal's database: what is in this process, and other replicas,
+which hide what this one erases, as it does for them."""
 
 from __future__ import annotations
 
@@ -7,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
-from semmem.lifecycle.marks import Marks
-from semmem.lifecycle.reached import InProcess
-from semmem.memory import Forgetting
+from semmem.lifecycle.hiding_store import Marks
+from semmem.memory import Forgetting, Memory
 from semmem.ports.errors import SemmemError
 
 
@@ -89,3 +89,30 @@ class Elsewhere:
                     await self._news.wait()
             except TimeoutError:
                 pass
+
+
+class InProcess(Protocol):
+    """What this process holds of users apart from the store and the journal."""
+
+    def forget(self, what: Forgetting) -> tuple[int, list[str]]:
+        """Drop what is erased: how many waiting halves of turns, and of which turns nothing was written yet."""
+
+    async def written(self, *, timeout_s: float) -> None:
+        """Return when the turns that wait in memory are journalled, or after ``timeout_s``."""
+
+    async def settled(self, user: str, *, timeout_s: float) -> None:
+        """Return when writes that are under way for the user have ended, or after ``timeout_s``."""
+
+    def forget_memories(self, user: str, memory_ids: Sequence[str] | None) -> None:
+        """Drop statistics that wait to be written; None: all of the user's."""
+
+
+class WaitingWords(Protocol):
+    """What users said: what nobody has learnt from yet, and what is kept as it was said."""
+
+    async def take_out(self, user: str, memories: Sequence[Memory], *, until: float) -> tuple[int, int]:
+        """Take what states one of the memories out of what was said then or before: from how many places, and how many
+        batches were ended for it. Raises JournalError and WorkError."""
+
+    async def stating(self, passages: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:
+        """Which of the user's passages say one of the memories again. Raises WorkError."""

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 
-from semmem.lifecycle.elsewhere import Elsewhere
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.elsewhere import Elsewhere, InProcess, WaitingWords
+from semmem.lifecycle.hiding_store import Marks
 from semmem.lifecycle.passages import SaidPassages
-from semmem.lifecycle.reached import InProcess, WaitingWords
 from semmem.lifecycle.spared import means
 from semmem.lifecycle.sparing import Sparing, VectorsMissing
 from semmem.memory import PASSAGES, Forgetting, Memory, MemoryType, Scope
@@ -264,7 +263,8 @@ class Erasure:
             if not have_vectors:  # erasing comes first; another try makes them
                 raise VectorsMissing
         except BaseException:
-            await self._let_go(hold_id)
+            with suppress(JournalError):  # it ends by itself
+                await self.records.release(hold_id)
             raise
         await self.records.finish_erasure(what, hold_id)
 
@@ -278,7 +278,7 @@ class Erasure:
                 progress.counts.update(await self._unsay(what))
                 progress.unsaid = True
             progress.counts["messages"] += await self._forget_past(what, found)
-            told = [version for memory in found for version in (memory, *await self._meant(what, memory))]
+            told = await self._told(what, found)
             progress.counts["passages"] += await self._passages.forget(scope.user, told, at=what.at)
         else:
             progress.counts["passages"] += await self._passages.forget_scope(scope, at=what.at)
@@ -313,10 +313,10 @@ class Erasure:
         if what.takes_turns:
             return Counter()
         await self.here.written(timeout_s=self.wait_s)
-        user, told = what.scope.user, await self._found(what)
-        for memory in list(told):
-            told += await self._meant(what, memory) if memory.version > 1 else []
-        sentences, batches = await self.waiting.take_out(user, told, until=what.at)
+        found = await self._found(what)
+        told = [memory for memory in found if memory.version == 1]  # the first has none before it
+        told += await self._told(what, [memory for memory in found if memory.version > 1])
+        sentences, batches = await self.waiting.take_out(what.scope.user, told, until=what.at)
         return Counter(sentences=sentences, batches=batches)
 
     async def _found(self, what: Forgetting) -> list[Memory]:
@@ -334,19 +334,16 @@ class Erasure:
         messages, at = 0, what.at
         for start in range(0, len(found), MARKED_MAX):
             some = found[start : start + MARKED_MAX]
-            told: list[Memory] = []
-            for memory in some:
-                told += [memory, *await self._meant(what, memory)]
+            told = await self._told(what, some)
             messages += await self.records.mark_memories(told, at=at, now=max(at, self.clock()))
             sessions = {each.session or "" for each in told}
             await self.records.forget_past(some[0].user, sorted(sessions), now=self.clock())
         return messages
 
-    async def _meant(self, what: Forgetting, memory: Memory) -> list[Memory]:
-        """Of a memory's earlier versions those that go as well. With one that is erased by its id all of them go."""
-        versions = await self.records.versions(Scope(memory.user), memory.id)
-        return [version for version in versions if what.memory_id is not None or means(what, version)]
-
-    async def _let_go(self, hold_id: str) -> None:
-        with suppress(JournalError):  # it ends by itself
-            await self.records.release(hold_id)
+    async def _told(self, what: Forgetting, found: Iterable[Memory]) -> list[Memory]:
+        """These, each with those of its earlier versions that go as well. With one that is erased by its id all go."""
+        told: list[Memory] = []
+        for memory in found:
+            versions = await self.records.versions(Scope(memory.user), memory.id)
+            told += [memory, *(each for each in versions if what.memory_id is not None or means(what, each))]
+        return told

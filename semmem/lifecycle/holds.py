@@ -67,19 +67,10 @@ class Holds:
         except TimeoutError:
             raise Busy from None
         try:
-            return await self._hold(user, deadline)
+            return await hold(self.records, user, self.clock, deadline, poll_s=self.poll_s, lease_s=self.lease_s)
         except BaseException:
             line.turn.release()
             raise
-
-    async def _hold(self, user: str, deadline: float) -> str:
-        while True:
-            hold_id = await self.records.hold(user, now=self.clock(), lease_s=self.lease_s)
-            if hold_id is not None:
-                return hold_id
-            if asyncio.get_running_loop().time() >= deadline:
-                raise Busy
-            await asyncio.sleep(self.poll_s)
 
     async def _let_go(self, line: _Line, hold_id: str) -> None:
         try:
@@ -88,3 +79,15 @@ class Holds:
             pass
         finally:
             line.turn.release()
+
+
+async def hold(
+    records: HoldRecords, user: str, clock: Callable[[], float], deadline: float, *, poll_s: float, lease_s: float
+) -> str:
+    """A hold of the user, as soon as nobody else is at work; ``deadline`` in the event loop's time. Raises Busy and
+    JournalError."""
+    while (hold_id := await records.hold(user, now=clock(), lease_s=lease_s)) is None:
+        if asyncio.get_running_loop().time() >= deadline:
+            raise Busy
+        await asyncio.sleep(poll_s)
+    return hold_id

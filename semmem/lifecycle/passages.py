@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
-from semmem.lifecycle.reached import WaitingWords
-from semmem.lifecycle.removal import remove
+from semmem.lifecycle.elsewhere import WaitingWords
+from semmem.lifecycle.writes import remove
 from semmem.memory import PASSAGES, Memory, MemoryType, Scope
 from semmem.passages.pieces import ids_of
 from semmem.ports.erasure import ErasureRecords

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
+from semmem.lifecycle.holds import Busy, hold
 from semmem.lifecycle.spared import (
     Heirs,
     Said,
@@ -94,21 +95,15 @@ class Sparing:
         if hold_id:
             yield hold_id
             return
-        own = await self._hold(user)
+        deadline = asyncio.get_running_loop().time() + self.wait_s
+        try:
+            own = await hold(self.records, user, self.clock, deadline, poll_s=self.poll_s, lease_s=self.lease_s)
+        except Busy:
+            raise NotSpared from None
         try:
             yield own
         finally:
             await self.records.release(own)
-
-    async def _hold(self, user: str) -> str:
-        deadline = asyncio.get_running_loop().time() + self.wait_s
-        while True:
-            hold_id = await self.records.hold(user, now=self.clock(), lease_s=self.lease_s)
-            if hold_id is not None:
-                return hold_id
-            if asyncio.get_running_loop().time() >= deadline:
-                raise NotSpared
-            await asyncio.sleep(self.poll_s)
 
     # --- what is to be written ---------------------------------------------------------------------------------------
 

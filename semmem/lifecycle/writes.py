@@ -65,3 +65,13 @@ class Writes:
     async def may_stay(self, memory: Memory) -> bool:
         """As ``WriteRecords.may_stay``."""
         return not self._batch_id or await self._records.may_stay(self._batch_id, memory)
+
+
+async def remove(store: Store, records: WriteRecords, scope: Scope, memory_id: str) -> bool:
+    """Remove a memory with all that is kept beside it; whether the store had it. Raises StoreError and JournalError.
+
+    Whoever writes it at this moment looks for the mark after his write: either he sees it, or the removal sees what he
+    wrote.
+    """
+    await records.forget_memories(Scope(scope.user), [memory_id], shuts_turns=False)
+    return await store.forget(scope, memory_id)

@@ -9,15 +9,16 @@ they are there: so does it to a former collection that is kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 
+from semmem.lifecycle.write_gate import UnderWay
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import EmbedderError, JournalError, StoreMismatch, StoreUnavailable
+from semmem.ports.errors import EmbedderError, JournalError, StoreError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
-from semmem.ports.store import Collection, Collections, Described, Lagging, next_name
+from semmem.ports.store import Collection, Collections, Described, Lagging, Store, StoreCall, StoreWrapper, next_name
 from semmem.reindex.vectors import has_vector_if_needed, nearest, with_vector_of
 from semmem.text.quoting import unquoted
 
@@ -52,7 +53,7 @@ class MovableStore:
     _target: Part | None = field(init=False, default=None)
     _whole: set[str] = field(init=False, default_factory=set)
     _opening: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
-    _writing: set[asyncio.Future[None]] = field(init=False, default_factory=set)
+    _writing: UnderWay = field(init=False, default_factory=UnderWay)
 
     # --- which collections -------------------------------------------------------------------------------------------
 
@@ -164,7 +165,7 @@ class MovableStore:
         await part.store.open()
         self._whole.clear()
         self._beside, self._target = (*self._beside, part), part
-        await self._writes_ended()
+        await self._writing.ended()
         await self._say_writing(about.name)
         return part
 
@@ -200,7 +201,7 @@ class MovableStore:
         self._beside = tuple(each for each in self._beside if each is not part)
         if self._target is part:
             self._target = None
-        await self._writes_ended()
+        await self._writing.ended()
         await part.store.close()
 
     async def drop(self, part: Part) -> None:
@@ -284,25 +285,25 @@ class MovableStore:
     # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, memory: Memory) -> None:
-        async with self._everywhere() as parts:
+        with self._everywhere() as parts:
             for part in parts:
                 await part.store.put(scope, self._fitting(memory, part))
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
-        async with self._everywhere() as parts:
+        with self._everywhere() as parts:
             result, *_ = [await part.store.forget(scope, memory_id) for part in parts]
         return result
 
     async def forget_scope(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
     ) -> int:
-        async with self._everywhere() as parts:
+        with self._everywhere() as parts:
             result, *_ = [await part.store.forget_scope(scope, types=types, said_until=said_until) for part in parts]
         return result
 
     async def sweep(self, now: float, *, expired: bool = True) -> int:
         """As Sweepable says."""
-        async with self._everywhere() as parts:
+        with self._everywhere() as parts:
             result, *_ = [await part.store.sweep(now, expired=expired) for part in parts]
         return result
 
@@ -310,21 +311,11 @@ class MovableStore:
         """As Purgeable says."""
         return all([await part.store.purge() for part in self._parts()])
 
-    @asynccontextmanager
-    async def _everywhere(self) -> AsyncIterator[tuple[Part, ...]]:
-        """Where a write goes, known to whoever changes that."""
-        ended = asyncio.get_running_loop().create_future()
-        self._writing.add(ended)
-        try:
+    @contextmanager
+    def _everywhere(self) -> Iterator[tuple[Part, ...]]:
+        """Where a write goes, known to whoever changes that: it waits until those have ended that are under way."""
+        with self._writing.call(""):
             yield self._parts()
-        finally:
-            self._writing.discard(ended)
-            ended.set_result(None)
-
-    async def _writes_ended(self) -> None:
-        """Return when the writes that are under way have ended: they go where they began to go."""
-        if self._writing:
-            await asyncio.wait(tuple(self._writing))
 
     def _parts(self) -> tuple[Part, ...]:
         return (self.live, *self._beside)
@@ -359,3 +350,20 @@ def _refusal(live: Described, own: Described, begun: bool) -> str:
         f" the configuration names {own.signature}, {own.dimension} numbers: run `semmem reindex`{far}, or set"
         " memory.reindex.start: auto, which does it while requests are served; or configure the former model"
     )
+
+
+class WithVectors(StoreWrapper):
+    """A view of ``shown``, which shows what ``store`` has, for whoever keeps vectors: StoreError while there are none
+    of the model whose name they would be kept under."""
+
+    def __init__(self, shown: Store, store: MovableStore) -> None:
+        super().__init__(shown)
+        self._movable = store
+
+    @contextmanager
+    def around(self, call: StoreCall) -> Iterator[None]:
+        if self._movable.lacks_vectors:
+            raise StoreError(
+                "memories are being reindexed, and have no vectors of their new model yet: try again later"
+            )
+        yield

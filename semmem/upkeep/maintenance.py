@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 from semmem.lifecycle.passages import PassageQuota
-from semmem.lifecycle.removal import remove
+from semmem.lifecycle.writes import remove
 from semmem.memory import MERGED, UNFOUNDED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens

@@ -12,17 +12,10 @@ from dataclasses import dataclass, replace
 
 from semmem.lifecycle.reflected import bases, rests_on, stands
 from semmem.lifecycle.writes import Writes
-from semmem.memory import (
-    REFLECTION_OF,
-    SUPERSEDED_WHY,
-    UNFOUNDED,
-    Memory,
-    MemoryStatus,
-    MemoryType,
-    Scope,
-)
+from semmem.memory import REFLECTION_OF, SUPERSEDED_WHY, UNFOUNDED, Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import ModelRefused
 from semmem.ports.memory_records import WriteRecords
+from semmem.ports.models import exactly
 from semmem.ports.store import Store
 from semmem.upkeep.consolidation import retrievable
 from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
@@ -39,18 +32,8 @@ a habit, a preference, a way of working that no note says by itself.
 
 Answer with JSON and nothing else: {{"patterns": [{{"content": <text>, "notes": [<number>, ...]}}]}}"""
 
-_PATTERN: dict[str, object] = {
-    "type": "object",
-    "properties": {"content": {"type": "string"}, "notes": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["content", "notes"],
-    "additionalProperties": False,
-}
-_SCHEMA: dict[str, object] = {
-    "type": "object",
-    "properties": {"patterns": {"type": "array", "items": _PATTERN}},
-    "required": ["patterns"],
-    "additionalProperties": False,
-}
+_NUMBERS = {"type": "array", "items": {"type": "integer"}}
+_SCHEMA = exactly(patterns={"type": "array", "items": exactly(content={"type": "string"}, notes=_NUMBERS)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import numpy as np
 from semmem.lifecycle.writes import Writes
 from semmem.memory import SUMMARISED, SUMMARY_OF, Memory, MemoryType
 from semmem.ports.errors import ModelRefused
+from semmem.ports.models import exactly
 from semmem.text.grounding import SourceText, names, numbers
 from semmem.upkeep.consolidation import cosines, retrievable, superseded, unchanged
 from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
@@ -29,12 +30,7 @@ You get notes about one user, one JSON string per line. Write one note that says
 
 Answer with JSON and nothing else: {{"content": <text>}}"""
 
-_SCHEMA: dict[str, object] = {
-    "type": "object",
-    "properties": {"content": {"type": "string"}},
-    "required": ["content"],
-    "additionalProperties": False,
-}
+_SCHEMA = exactly(content={"type": "string"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from semmem import __version__
 from semmem.backends.sql.file import census, copy_file
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backup import BackupError, erasures, folder, restoring
-from semmem.backup.everybody import Everybody
-from semmem.backup.exporting import Exports
+from semmem.backup.exporting import Everybody, Exports
 from semmem.backup.importing import Imports
 from semmem.backup.restoring import Progress, Restored
 from semmem.backup.snapshot import About, Journal, Snapshots
@@ -25,7 +24,7 @@ from semmem.memory import Forgetting
 from semmem.ports.erasure import Mark
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
-from semmem.reindex.with_vectors import WithVectors
+from semmem.reindex.movable_store import WithVectors
 from semmem.wiring import models
 from semmem.wiring.backends import FENCE_KEY_FILE, Opened
 from semmem.wiring.erasure import holds

@@ -23,7 +23,7 @@ from semmem.backends.sql.database import JournalLimits, ServerLimits
 from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.patient_embedder import PatientEmbedder
-from semmem.backup.everybody import Everybody
+from semmem.backup.exporting import Everybody
 from semmem.config.settings import Settings
 from semmem.config.stores_section import MilvusSection
 from semmem.config.values import DAY_S

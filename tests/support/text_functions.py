@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 import msgspec
 import numpy as np
 
-from semmem.compression.by_model import read_state
+from semmem.compression.cutting import Part
 from semmem.compression.extractive import extracted
-from semmem.compression.parts import Part
+from semmem.compression.making import read_state
 from semmem.compression.rendering import rendered
 from semmem.dialects import Dialect, Malformed
 from semmem.dialects.answer import BoundedBody, TextTail

@@ -229,9 +229,7 @@ class SqlConversationReads(JournalPart):
         held = [says(read.c.content, word) for word in words]
         each = [func.max(case((one, 1), else_=0)) for one in held]
         found = select(read.c.conversation_id, *each).where(or_(*held), read.c.conversation_id.in_(mine))
-        counted = Counter(
-            {row[0]: sum(row[1:]) for row in conn.execute(found.group_by(read.c.conversation_id))},
-        )
+        counted = Counter({row[0]: sum(row[1:]) for row in conn.execute(found.group_by(read.c.conversation_id))})
         return [talk for talk, _ in counted.most_common(limit)]
 
     @one_read

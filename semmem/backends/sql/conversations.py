@@ -115,11 +115,7 @@ def _is_open(half: SaidHalf, scopes: Mapping[str, Scope], doors: Doors) -> bool:
 
 
 def _told(
-    halves: Iterable[SaidHalf],
-    known: Mapping[str, Row[Any]],
-    scopes: Mapping[str, Scope],
-    doors: Doors,
-    chars_max: int,
+    halves: Iterable[SaidHalf], known: Mapping[str, Row[Any]], scopes: Mapping[str, Scope], doors: Doors, chars_max: int
 ) -> Iterable[tuple[Scope, KeptMessage]]:
     """The user's words of each turn, and what the halves bring."""
     for half in halves:

@@ -271,30 +271,26 @@ Call = Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]
 
 
 def one_read(work: Work[Part, P, T]) -> Call[Part, P, T]:
-    """A call that sees one consistent state of the database. ``work`` runs in one of its threads."""
-
-    @wraps(work)
-    async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await part._database.read(lambda conn: work(part, conn, *args, **kwargs))
-
-    return call
+    """A call that sees one consistent state of the database."""
+    return _call("read", work)
 
 
 def one_write(work: Work[Part, P, T]) -> Call[Part, P, T]:
-    """A call of which all is committed, or nothing. ``work`` runs in one of the database's threads."""
-
-    @wraps(work)
-    async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await part._database.write(lambda conn: work(part, conn, *args, **kwargs))
-
-    return call
+    """A call of which all is committed, or nothing."""
+    return _call("write", work)
 
 
 def quiet_write(work: Work[Part, P, T]) -> Call[Part, P, T]:
     """``one_write`` that most often finds nothing to do, and after which nobody needs to look again."""
+    return _call("look", work)
+
+
+def _call(way: str, work: Work[Part, P, T]) -> Call[Part, P, T]:
+    """``work`` runs in one of the database's threads."""
 
     @wraps(work)
     async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await part._database.look(lambda conn: work(part, conn, *args, **kwargs))
+        result: T = await getattr(part._database, way)(lambda conn: work(part, conn, *args, **kwargs))
+        return result
 
     return call

@@ -29,7 +29,7 @@ from semmem.backends.sql.database import JournalPart, one_read, one_write
 from semmem.backends.sql.marks import lower
 from semmem.backends.sql.memory_records import HOLD, end_hold, hold_user, is_live, is_marked
 from semmem.backends.sql.rows import json_memory, raise_times, row_scope, scope_row, within
-from semmem.backends.sql.states import forget_all_states, forget_states
+from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import (
     ERASED,
     IN_BATCH,
@@ -142,7 +142,7 @@ class SqlErasure(JournalPart):
     @one_write
     def add_marks(self, conn: Connection, marks: Sequence[Mark]) -> None:
         if marks:
-            forget_all_states(conn)
+            forget_states(conn)
         scopes = [mark for mark in marks if not mark.memory and not mark.conversation]
         _raise(conn, forgotten, _SCOPE, [(*mark.scope, mark.at) for mark in scopes])
         mark_conversations(conn, [(mark.conversation, mark.at) for mark in marks if mark.conversation])
@@ -177,7 +177,7 @@ class SqlErasure(JournalPart):
 
     @one_write
     def erase_marked(self, conn: Connection) -> Counter[str]:
-        forget_all_states(conn)  # they are made again of what may be kept
+        forget_states(conn)  # they are made again of what may be kept
         single = list(conn.execute(select(forgotten_memories)))
         counts = Counter(turns=_erase_marked_turns(conn, {row.turn_digest: row.forgotten_at for row in single}))
         counts.update(_erase_beside(conn, {(row.user_digest, row.memory_digest) for row in single}))

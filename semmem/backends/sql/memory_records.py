@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
 from sqlalchemy import Connection, and_, case, delete, func, select, update
 
@@ -86,11 +88,21 @@ class SqlMemoryRecords(JournalPart):
     def forget_memories(
         self, conn: Connection, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True
     ) -> int:
-        """Bound to the scope like versions."""
+        """Bound to the scope like versions. What a batch holds in its hands it may not write again."""
         locks.user(conn, scope.user)
-        for ids in slices(memory_ids if shuts_turns else []):
-            mark_forgotten(conn, scope.user, ids)
-        return _forget_memories(conn, scope, memory_ids)
+        live = select(batches.c.id).where(LIVE, batches.c.user_id == scope.user)
+        at_work, number = list(conn.execute(live).scalars()), 0
+        for ids in slices(memory_ids):
+            if shuts_turns:
+                mark_forgotten(conn, scope.user, ids)
+            for batch_id in at_work:
+                rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": scope.user} for memory_id in ids]
+                insert_new(conn, erasures, rows)
+            mine = and_(within(versions, scope), versions.c.memory_id.in_(ids))
+            number += conn.execute(delete(versions).where(mine)).rowcount
+            for table in (accesses, dropped, votes):
+                conn.execute(delete(table).where(table.c.user_id == scope.user, table.c.memory_id.in_(ids)))
+        return number
 
     @one_write
     def record_uses(self, conn: Connection, uses: Sequence[tuple[str, str, Uses]]) -> None:
@@ -98,7 +110,20 @@ class SqlMemoryRecords(JournalPart):
         named = {user for user, _, _ in uses}
         locks.users_shared(conn, named)
         erased = marks.users_forgotten_at(conn, named)
-        _add_uses(conn, [use for use in sorted(uses, key=_names) if use[2].last_at > erased.get(use[0], -math.inf)])
+        rows: list[dict[str, Any]] = [
+            {"user_id": user, "memory_id": memory_id, "used": each.count, "last_at": each.last_at}
+            for user, memory_id, each in sorted(uses, key=itemgetter(0, 1))  # so nobody waits in a circle
+            if each.last_at > erased.get(user, -math.inf)
+        ]
+        statement = upsert_into(conn.dialect.name, accesses)
+        old, new = accesses.c, statement.excluded
+        later = case((new.last_at > old.last_at, new.last_at), else_=old.last_at)
+        added = statement.on_conflict_do_update(
+            index_elements=["user_id", "memory_id"], set_={"used": old.used + new.used, "last_at": later}
+        )
+        if rows:
+            know_users(conn, (row["user_id"] for row in rows))
+            conn.execute(added, rows)
 
     @one_read
     def uses(self, conn: Connection, user: str) -> dict[str, Uses]:
@@ -107,14 +132,7 @@ class SqlMemoryRecords(JournalPart):
 
     @quiet_write
     def add_votes(
-        self,
-        conn: Connection,
-        user: str,
-        memories: Mapping[str, float],
-        *,
-        helpful: bool,
-        now: float,
-        entries_max: int,
+        self, conn: Connection, user: str, memories: Mapping[str, float], *, helpful: bool, now: float, entries_max: int
     ) -> None:
         """What is erased gets no vote."""
         locks.alone_with(conn, locks.VOTES)
@@ -149,7 +167,7 @@ class SqlMemoryRecords(JournalPart):
 
     @one_write
     def release(self, conn: Connection, hold_id: str) -> None:
-        locks.user_of_batch(conn, hold_id)
+        locks.user_of(conn, batches, hold_id)
         end_hold(conn, hold_id)
 
     @one_read
@@ -167,42 +185,6 @@ class SqlMemoryRecords(JournalPart):
         live = select(batches.c.id).where(LIVE)
         this = and_(erasures.c.user_id == user, erasures.c.memory_id == memory_id)
         conn.execute(delete(erasures).where(this, erasures.c.batch_id.not_in(live)))
-
-
-def _names(use: tuple[str, str, Uses]) -> tuple[str, str]:
-    """One order for everybody, so that two who count the same at the same time do not wait in a circle."""
-    return use[0], use[1]
-
-
-def _forget_memories(conn: Connection, scope: Scope, memory_ids: Sequence[str]) -> int:
-    """Earlier versions and statistics; how many versions. What a batch holds in its hands it may not write again."""
-    number = 0
-    for ids in slices(memory_ids):
-        live = select(batches.c.id).where(LIVE, batches.c.user_id == scope.user)
-        for batch_id in conn.execute(live).scalars():
-            rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": scope.user} for memory_id in ids]
-            insert_new(conn, erasures, rows)
-        number += conn.execute(delete(versions).where(within(versions, scope), versions.c.memory_id.in_(ids))).rowcount
-        for table in (accesses, dropped, votes):
-            conn.execute(delete(table).where(table.c.user_id == scope.user, table.c.memory_id.in_(ids)))
-    return number
-
-
-def _add_uses(conn: Connection, uses: Sequence[tuple[str, str, Uses]]) -> None:
-    """Add to what is there. ``last_at`` only rises."""
-    statement = upsert_into(conn.dialect.name, accesses)
-    old, new = accesses.c, statement.excluded
-    later = case((new.last_at > old.last_at, new.last_at), else_=old.last_at)
-    upsert = statement.on_conflict_do_update(
-        index_elements=["user_id", "memory_id"], set_={"used": old.used + new.used, "last_at": later}
-    )
-    rows = [
-        {"user_id": user, "memory_id": memory_id, "used": each.count, "last_at": each.last_at}
-        for user, memory_id, each in uses
-    ]
-    if rows:
-        know_users(conn, (user for user, _, _ in uses))
-        conn.execute(upsert, rows)
 
 
 def _next_number(conn: Connection, now: float) -> int:

@@ -85,19 +85,18 @@ class SqlSessionStates(JournalPart):
             keep_newest(conn, shown_blocks.c.user_id == user, shown_blocks.c.shown_at, per_user)
 
 
-def forget_states(conn: Connection, user: str) -> None:
-    """All of the user's, and all that their sessions were shown: what was erased may stand in any of them."""
-    for table in (session_states, shown_blocks):
-        conn.execute(delete(table).where(table.c.user_id == user))
+_KEPT = (session_states, shown_blocks)
 
 
-def forget_all_states(conn: Connection) -> None:
-    for table in (session_states, shown_blocks):
-        conn.execute(delete(table))
+def forget_states(conn: Connection, user: str | None = None) -> None:
+    """All of the user's, or everybody's, and all that their sessions were shown: what was erased may stand in any of
+    them."""
+    for table in _KEPT:
+        conn.execute(delete(table) if user is None else delete(table).where(table.c.user_id == user))
 
 
 def prune_states(conn: Connection, now: float) -> None:
-    for table in (session_states, shown_blocks):
+    for table in _KEPT:
         conn.execute(delete(table).where(table.c.expires_at <= now))
 
 
@@ -134,16 +133,13 @@ def _state(row: Row[Any]) -> SessionState:
     return SessionState(user=row.user_id, state=state, **{name: getattr(row, name) for name in _STATE})
 
 
-_COLUMNS = shown_blocks.c
+_BLOCK = shown_blocks.c
 _LIVE = Prepared(
     lambda _dialect: (
-        select(_COLUMNS.body, _COLUMNS.expires_at)
-        .where(
-            _COLUMNS.user_id == bindparam("user", type_=_COLUMNS.user_id.type),
-            _COLUMNS.session == bindparam("name", type_=_COLUMNS.session.type),
-            _COLUMNS.expires_at > bindparam("now", type_=_COLUMNS.expires_at.type),
-        )
-        .order_by(_COLUMNS.shown_at)
+        select(_BLOCK.body, _BLOCK.expires_at)
+        .where(_BLOCK.user_id == bindparam("user"), _BLOCK.session == bindparam("name"))
+        .where(_BLOCK.expires_at > bindparam("now"))
+        .order_by(_BLOCK.shown_at)
     ),
     ("user", "name", "now"),
 )

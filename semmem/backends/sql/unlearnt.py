@@ -69,7 +69,7 @@ class SqlUnlearnt(JournalPart):
 
     @one_write
     def note_provisional(self, conn: Connection, turn_id: str, memory_ids: Sequence[str]) -> bool:
-        locks.user_of_turn(conn, turn_id)
+        locks.user_of(conn, turns, turn_id)
         row = conn.execute(select(turns).where(turns.c.id == turn_id)).first()
         if row is None or row.opened_at is None:
             return False
@@ -205,7 +205,7 @@ def _state(conn: Connection, row: Row[Any]) -> TurnState:
 
 def _note_if_it_waits(conn: Connection, turn_id: str, memory_id: str) -> None:
     """From here on the caller is alone with who said it."""
-    locks.user_of_turn(conn, turn_id)
+    locks.user_of(conn, turns, turn_id)
     row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
     if row is not None and row.opened_at is not None:
         _note(conn, row, [memory_id])

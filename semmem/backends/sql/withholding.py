@@ -56,12 +56,7 @@ def widen(reaches: Reaches, talk: str, reach: Reach) -> None:
 
 
 def withhold(
-    conn: Connection,
-    user: str,
-    *,
-    now: float,
-    memories: Collection[str] = (),
-    begun: Mapping[str, Reach] | None = None,
+    conn: Connection, user: str, *, now: float, memories: Collection[str] = (), begun: Mapping[str, Reach] | None = None
 ) -> None:
     """What may say what these memories said, or what was erased of the conversations in ``begun``. ``now``: by then no
     prompt was given them any more. Whoever calls is alone with the user."""

@@ -10,10 +10,9 @@ import pytest
 from msgspec import structs
 
 from semmem.background import StateMaker, Tasks
-from semmem.compression.by_model import ModelWriter
+from semmem.compression.cutting import Part
 from semmem.compression.known_states import BegunTurns, KnownStates
-from semmem.compression.making import Job, Making
-from semmem.compression.parts import Part
+from semmem.compression.making import Job, Making, ModelWriter
 from semmem.extraction.work import InThread
 from semmem.memory import Role
 from semmem.ports.errors import JournalError, ModelUnavailable

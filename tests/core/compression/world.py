@@ -11,10 +11,9 @@ from typing import Any
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import StateMaker, Tasks
-from semmem.compression.by_model import ModelWriter
 from semmem.compression.compressor import CompressionRules, Compressor
 from semmem.compression.known_states import BegunTurns, KnownStates
-from semmem.compression.making import Making
+from semmem.compression.making import Making, ModelWriter
 from semmem.exchange import Exchange, RequestResult
 from semmem.extraction.work import InThread
 from semmem.memory import Scope, Turn

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.hiding_store import Marks
 from semmem.memory import Forgetting, Memory, Scope, Source
 from tests.core.lifecycle.erased_world import ErasedWorld, erased_world
 from tests.support.memories import memory

@@ -11,7 +11,7 @@ from semmem.background import Tasks
 from semmem.memory import MemoryStatus, Scope
 from semmem.ports.errors import EmbedderError, StoreError, StoreMismatch
 from semmem.ports.reindexing import Reindex, ReindexState
-from semmem.reindex.with_vectors import WithVectors
+from semmem.reindex.movable_store import WithVectors
 from tests.core.reindex.world import NEW, OLD, World, memory
 from tests.support.fakes import bag_of_words
 
