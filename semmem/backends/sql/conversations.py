@@ -25,7 +25,7 @@ from semmem.backends.sql.conversation_rows import (
 )
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
 from semmem.backends.sql.rows import Prepared, among, row_scope, upsert_into
-from semmem.backends.sql.tables import ERASED, conversation_messages, conversations, turns
+from semmem.backends.sql.tables import ERASED, SAID, TALK, conversation_messages, conversations, turns
 from semmem.backends.sql.withholding import Reach, Reaches, flagged, hold, late, widen, withheld_before
 from semmem.memory import Role, Scope
 from semmem.ports.continuing import BROKEN, Continued, done, failed, opened
@@ -72,18 +72,17 @@ class SqlConversations(JournalPart):
     @quiet_write
     def prune_conversations(self, conn: Connection, *, said_before: float) -> Counter[str]:
         """As in the port, at most ``prune_rows_max`` messages at a time; whoever calls goes on until there are none."""
-        old = conversation_messages.c.turn_at < said_before
+        old = SAID.turn_at < said_before
         gone = remove_messages(conn, old, rows_max=self._limits.prune_rows_max)
         if not gone:
-            is_empty = conversations.c.messages == literal_column("0")  # as the index says it
-            remove_empty(conn, and_(is_empty, conversations.c.updated_at < said_before))
+            is_empty = TALK.messages == literal_column("0")  # as the index says it
+            remove_empty(conn, and_(is_empty, TALK.updated_at < said_before))
         return gone
 
     @one_read
     def continued(self, conn: Connection, scope: Scope) -> Continued | None:
-        c = conversations.c
         name = conversation_id(scope)
-        row = conn.execute(select(conversations).where(c.id == name, c.user_id == scope.user)).one_or_none()
+        row = conn.execute(select(conversations).where(TALK.id == name, TALK.user_id == scope.user)).one_or_none()
         if row is not None:
             return Continued(name, row.progress, row.last_answer, row.messages)
         return _elsewhere(conn, scope)
@@ -196,14 +195,14 @@ def _write_messages(
 
 
 def _number(conn: Connection, ids: Sequence[str]) -> int:
-    these = conversation_messages.c.conversation_id.in_(ids)
+    these = SAID.conversation_id.in_(ids)
     return int(conn.execute(select(func.count()).select_from(conversation_messages).where(these)).scalar_one())
 
 
 def _conversations_upsert(dialect: str) -> Any:
     """Of two times the earlier beginning stays and the later end. How far it is only says who knows it."""
     statement = upsert_into(dialect, conversations)
-    old, new = conversations.c, statement.excluded
+    old, new = TALK, statement.excluded
     return statement.on_conflict_do_update(
         index_elements=["id"],
         set_={
@@ -230,7 +229,7 @@ def _messages_upsert(dialect: str) -> Any:
     """A later answer at the same place replaces an earlier one; what users and tools said stays as it was first. What
     they go on from only the request's half says, and of what was shown nothing is unlearnt."""
     statement = upsert_into(dialect, conversation_messages)
-    old, new = conversation_messages.c, statement.excluded
+    old, new = SAID, statement.excluded
     is_later = and_(new.role == Role.ASSISTANT.value, old.at <= new.at)
     says_after = and_(old.after == _EMPTY, new.after != _EMPTY)
     return statement.on_conflict_do_update(
@@ -255,12 +254,12 @@ def _make_room(
 ) -> Counter[str]:
     """Of too many messages or conversations the oldest go."""
     removed: Counter[str] = Counter()
-    full = and_(conversations.c.id.in_(touched), conversations.c.messages > limits.messages_max)
-    for name in conn.execute(select(conversations.c.id).where(full)).scalars().all():
-        mine = conversation_messages.c.conversation_id == name
-        newest = select(conversation_messages.c.place).where(mine).order_by(conversation_messages.c.place.desc())
+    full = and_(TALK.id.in_(touched), TALK.messages > limits.messages_max)
+    for name in conn.execute(select(TALK.id).where(full)).scalars().all():
+        mine = SAID.conversation_id == name
+        newest = select(SAID.place).where(mine).order_by(SAID.place.desc())
         last = newest.limit(1).offset(limits.messages_max).scalar_subquery()
-        removed[FULL] += remove_messages(conn, and_(mine, conversation_messages.c.place <= last))["messages"]
+        removed[FULL] += remove_messages(conn, and_(mine, SAID.place <= last))["messages"]
     for user in sorted(users):
         removed[CROWDED] += crowd_out(conn, user, limits.per_user_max)
     return +removed
@@ -300,12 +299,11 @@ def _write_empty(conn: Connection, kept: KeptConversation, doors: Doors, limits:
 def _elsewhere(conn: Connection, scope: Scope) -> Continued | None:
     """What else of the user's has this name: a conversation of another project or agent, which is none of this
     request's, or a recorded or imported one by its id, whose history nobody vouches for."""
-    c = conversations.c
     session = scope.session or ""
-    named = c.session == session
+    named = TALK.session == session
     if session.startswith(TALK_ID) and session.isascii() and session.isprintable():
-        named = or_(named, c.id == session)
-    found = conn.execute(select(c.id).where(c.user_id == scope.user, named)).scalars().all()
+        named = or_(named, TALK.id == session)
+    found = conn.execute(select(TALK.id).where(TALK.user_id == scope.user, named)).scalars().all()
     if not found:
         return None
     return Continued(found[0], BROKEN if session in found else "")
@@ -314,7 +312,7 @@ def _elsewhere(conn: Connection, scope: Scope) -> Continued | None:
 def _begun(conn: Connection, scope: Scope, claim: str, now: float, per_user_max: int) -> bool:
     kept = KeptConversation(conversation_id(scope), scope, "", now, now, progress=opened(claim))
     row = upsert_into(conn.dialect.name, conversations).values(conversation_row(kept))
-    begins = conn.execute(row.on_conflict_do_nothing().returning(conversations.c.id)).one_or_none() is not None
+    begins = conn.execute(row.on_conflict_do_nothing().returning(TALK.id)).one_or_none() is not None
     if begins:
         crowd_out(conn, scope.user, per_user_max)
     return begins
@@ -322,9 +320,8 @@ def _begun(conn: Connection, scope: Scope, claim: str, now: float, per_user_max:
 
 def _taken(conn: Connection, seen: Continued, claim: str) -> bool:
     """Only where nothing has changed since: another request, its answer, or an erasure may have come between."""
-    c = conversations.c
-    same = (c.progress == seen.progress, c.last_answer == seen.last_answer, c.messages == seen.messages)
-    taken = update(conversations).where(c.id == seen.id, *same).values(progress=opened(claim))
+    same = (TALK.progress == seen.progress, TALK.last_answer == seen.last_answer, TALK.messages == seen.messages)
+    taken = update(conversations).where(TALK.id == seen.id, *same).values(progress=opened(claim))
     return conn.execute(taken).rowcount == 1
 
 
@@ -346,6 +343,5 @@ def _settle_answered(conn: Connection, scope: Scope, claim: str, answer_id: str)
 
 
 def _settle(conn: Connection, scope: Scope, before: Sequence[str] | None, **told: str) -> None:
-    c = conversations.c
-    known = c.progress != "" if before is None else c.progress.in_(before)
-    conn.execute(update(conversations).where(c.id == conversation_id(scope), known).values(told))
+    known = TALK.progress != "" if before is None else TALK.progress.in_(before)
+    conn.execute(update(conversations).where(TALK.id == conversation_id(scope), known).values(told))

@@ -422,6 +422,9 @@ shown_blocks = _table(
 """What sessions were shown. ``session`` and ``anchor`` are digests, ``body`` is a ShownBlock as JSON; as with the
 states, all of it goes with whatever is erased of a user."""
 
+SAID, TALK = conversation_messages.c, conversations.c
+"""Columns: of what was said in conversations, and of these themselves."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))
@@ -458,20 +461,15 @@ Index("usage_days_user", usage_days.c.user_name)
 Index("usage_sessions_user", usage_sessions.c.user_name)
 Index("memory_switches_number", memory_switches.c.number)
 Index("votes_number", votes.c.number)
-Index("conversations_user", conversations.c.user_id, conversations.c.updated_at, conversations.c.id)
-Index("conversations_session", conversations.c.user_id, conversations.c.session)
-_index("conversations_empty", conversations.c.updated_at, where=conversations.c.messages == 0)
-Index("conversation_messages_place", conversation_messages.c.conversation_id, conversation_messages.c.place)
-Index("conversation_messages_user", conversation_messages.c.user_id, conversation_messages.c.turn_at)
-Index("conversation_messages_at", conversation_messages.c.turn_at)
-_index("conversation_messages_vector", conversation_messages.c.vector_of, where=conversation_messages.c.role == "user")
-_index(
-    "conversation_messages_answer",
-    conversation_messages.c.user_id,
-    conversation_messages.c.answer_id,
-    where=conversation_messages.c.answer_id != "",
-)
-_index("conversation_messages_shown", conversation_messages.c.user_id, where=conversation_messages.c.shown != "")
+Index("conversations_user", TALK.user_id, TALK.updated_at, TALK.id)
+Index("conversations_session", TALK.user_id, TALK.session)
+_index("conversations_empty", TALK.updated_at, where=TALK.messages == 0)
+Index("conversation_messages_place", SAID.conversation_id, SAID.place)
+Index("conversation_messages_user", SAID.user_id, SAID.turn_at)
+Index("conversation_messages_at", SAID.turn_at)
+_index("conversation_messages_vector", SAID.vector_of, where=SAID.role == "user")
+_index("conversation_messages_answer", SAID.user_id, SAID.answer_id, where=SAID.answer_id != "")
+_index("conversation_messages_shown", SAID.user_id, where=SAID.shown != "")
 Index("session_states_expiry", session_states.c.expires_at)
 Index("shown_blocks_expiry", shown_blocks.c.expires_at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))

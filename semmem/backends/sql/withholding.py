@@ -19,6 +19,8 @@ from sqlalchemy import ColumnElement, Connection, case, func, literal_column, or
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.rows import IDS_MAX, among, lines_told
 from semmem.backends.sql.tables import (
+    SAID,
+    TALK,
     conversation_messages,
     conversations,
     forgotten,
@@ -82,8 +84,9 @@ def spread(shown: Shown, memories: Iterable[str], begun: Mapping[str, Reach], no
 
 def shown_to(conn: Connection, user: str) -> Shown:
     """What the answers were shown that are recorded of a user. Read row by row: there may be many."""
-    m = conversation_messages.c
-    told = select(m.conversation_id, m.place, m.turn_at, m.shown).where(m.user_id == user, m.shown != _EMPTY)
+    told = select(SAID.conversation_id, SAID.place, SAID.turn_at, SAID.shown).where(
+        SAID.user_id == user, SAID.shown != _EMPTY
+    )
     found: dict[str, dict[str, tuple[str, float]]] = {}
     for row in conn.execute(told.execution_options(yield_per=IDS_MAX)):
         here = (row.place, row.turn_at)
@@ -95,19 +98,18 @@ def shown_to(conn: Connection, user: str) -> Shown:
 
 def withheld_before(conn: Connection, talks: Collection[str]) -> Reaches:
     """What is withheld of these conversations already."""
-    rows = among(conn, conversations.c.id, sorted(talks), conversations.c.withheld_until > 0)
+    rows = among(conn, TALK.id, sorted(talks), TALK.withheld_until > 0)
     return {row.id: Reach(row.withheld_from, row.withheld_until) for row in rows}
 
 
 def hold(conn: Connection, reaches: Mapping[str, Reach]) -> None:
     """Mark the answers that are here, and remember it for those that are still to come."""
-    m, c = conversation_messages.c, conversations.c
     for talk, (place, until) in sorted(reaches.items()):
-        begins = case((or_(c.withheld_from == _EMPTY, c.withheld_from > place), place), else_=c.withheld_from)
-        ends = case((c.withheld_until < until, until), else_=c.withheld_until)
-        conn.execute(update(conversations).where(c.id == talk).values(withheld_from=begins, withheld_until=ends))
-        behind = (m.conversation_id == talk, m.place >= place, m.turn_at <= until)
-        answers = (m.role == Role.ASSISTANT.value, m.withheld == 0)
+        begins = case((or_(TALK.withheld_from == _EMPTY, TALK.withheld_from > place), place), else_=TALK.withheld_from)
+        ends = case((TALK.withheld_until < until, until), else_=TALK.withheld_until)
+        conn.execute(update(conversations).where(TALK.id == talk).values(withheld_from=begins, withheld_until=ends))
+        behind = (SAID.conversation_id == talk, SAID.place >= place, SAID.turn_at <= until)
+        answers = (SAID.role == Role.ASSISTANT.value, SAID.withheld == 0)
         conn.execute(update(conversation_messages).where(*behind, *answers).values(withheld=1))
 
 
@@ -120,8 +122,7 @@ def withhold_marked(conn: Connection) -> None:
     """What a copy of earlier still shows of what is marked as erased. Of a scope that was erased elsewhere nobody here
     can say which memories it had: then every answer is withheld that was shown anything by then."""
     marked = _Marked(conn)
-    m = conversation_messages.c
-    for user in sorted(conn.execute(select(m.user_id).where(m.shown != _EMPTY).distinct()).scalars()):
+    for user in sorted(conn.execute(select(SAID.user_id).where(SAID.shown != _EMPTY).distinct()).scalars()):
         if marked.reaches(conn, user):
             locks.user(conn, user)
             hold(conn, marked.reaches(conn, user))  # once more: an answer may have come before the lock was had
@@ -242,7 +243,7 @@ class _Erased:
         self._memories = _erased_memories(conn, users, [name for name in names if not name.startswith(TALK_ID)])
         removed = among(conn, forgotten_conversations.c.id, talks)
         self._removed: dict[str, float] = {row.id: row.forgotten_at for row in removed}
-        self._here = {row.id: row for row in among(conn, conversations.c.id, talks)}
+        self._here = {row.id: row for row in among(conn, TALK.id, talks)}
 
     def until(self, user: str, message: KeptMessage) -> list[float]:
         """The times of what may have been shown with it and is erased; none where nothing is."""
