@@ -73,7 +73,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise BackupError(f"{folder} has no {MANIFEST}: it is no backup, or one that was not finished") from None
     except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"{folder / MANIFEST} cannot be read: {type(error).__name__}") from None
-    if not isinstance(manifest, dict) or manifest.get("digest") != _manifest_digest(_without_digest(manifest)):
+    if not isinstance(manifest, dict) or manifest.get("digest") != _manifest_digest(manifest):
         raise Damaged(f"{folder / MANIFEST} was changed: its digest is of other content")
     if manifest.get("format") != FORMAT:
         raise BackupError(f"the backup has format {manifest.get('format')}; this build knows format {FORMAT}")
@@ -129,12 +129,10 @@ def _block_digest(block: bytes) -> str:
     return hashlib.blake2b(block, digest_size=_BLOCK_DIGEST_BYTES).hexdigest()
 
 
-def _manifest_digest(told: Manifest) -> str:
+def _manifest_digest(manifest: Manifest) -> str:
+    """Of all its members but the digest."""
+    told = {name: value for name, value in manifest.items() if name != "digest"}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode("ascii")).hexdigest()
-
-
-def _without_digest(manifest: Manifest) -> dict[str, Any]:
-    return {name: value for name, value in manifest.items() if name != "digest"}
 
 
 def _sync(path: Path) -> None:

@@ -11,8 +11,9 @@ from typing import Any, Protocol, TypeVar
 from semmem.backup import lines
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
+from semmem.lifecycle.spared import as_settled
 from semmem.lifecycle.writes import Writes
-from semmem.memory import PROVISIONAL, Memory
+from semmem.memory import Memory
 from semmem.passages.everything import everything
 from semmem.ports.embedder import Embedder
 from semmem.ports.erasure import KnownErasures
@@ -97,7 +98,8 @@ class Imports:
                     done.versions += 1
             told = [(place, line, memory) for place, line, memory in left if isinstance(line, lines.MemoryLine)]
             writes = Writes(self.store, self.records, hold_id)
-            present = await self._present(user)
+            # Read once: nobody else writes them meanwhile, and what is erased the hold keeps out.
+            present = {memory.id: memory for memory in await everything(self.store, user)}
             for some in _apart(told, at_once=AT_ONCE):
                 await self._take_some(some, present, writes, signature, done)
             done.over_quota += await self.quota.make_room(user)
@@ -110,10 +112,6 @@ class Imports:
             erased = await self.records.erased_among([memory for _, _, memory in some])
             found |= {(memory_id, versions[memory_id]) for memory_id in erased}
         return found
-
-    async def _present(self, user: str) -> dict[str, Memory]:
-        """Read once: nobody else writes the user's memories meanwhile, and what is erased the hold keeps out."""
-        return {memory.id: memory for memory in await everything(self.store, user)}
 
     async def _take_some(
         self,
@@ -181,21 +179,16 @@ def _read(texts: Sequence[str]) -> list[_Placed[_Any]]:
             line = lines.read_line(text.encode("utf-8", "surrogatepass"))
             if not isinstance(line, lines.MemoryLine | lines.VersionLine):
                 raise lines.Unreadable("not a line of a memory")
-            placed.append((place, line, _settled(lines.memory_of(line))))
+            # No batch of this journal will confirm it: the turn that it was learnt from stayed where it came from.
+            placed.append((place, line, as_settled(lines.memory_of(line))))
         except lines.Unreadable as error:
             raise WrongLine(place, str(error)) from None
     return placed
 
 
-def _settled(memory: Memory) -> Memory:
-    """No batch of this journal will confirm it: the turn that it was learnt from stayed where it came from."""
-    metadata = {name: value for name, value in memory.metadata.items() if name != PROVISIONAL}
-    return replace(memory, metadata=metadata)
-
-
 def _comparable(memory: Memory) -> Memory:
     """Times as every store keeps them: in whole milliseconds."""
-    memory = _settled(memory)
+    memory = as_settled(memory)
     expires_at = None if memory.expires_at is None else round(memory.expires_at, 3)
     return replace(
         memory, created_at=round(memory.created_at, 3), updated_at=round(memory.updated_at, 3), expires_at=expires_at

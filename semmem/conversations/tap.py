@@ -74,7 +74,7 @@ class Tap:
             content=content,
             at=now,
             cut=cut,
-            calls=tuple(_storable_call(call) for call in answer.calls),
+            calls=tuple(ToolCall(_name(call.id), _name(call.name), call.arguments) for call in answer.calls),
             model=_name(answer.model),
             tokens_in=_tokens(answer.input_tokens),
             tokens_out=_tokens(answer.output_tokens),
@@ -132,10 +132,6 @@ def _is_storable(text: str) -> bool:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:
         return False
-
-
-def _storable_call(call: ToolCall) -> ToolCall:
-    return ToolCall(_name(call.id), _name(call.name), call.arguments)
 
 
 def _name(name: str | None) -> str:

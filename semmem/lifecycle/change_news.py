@@ -177,7 +177,7 @@ class ChangeNews:
     async def tell(self) -> bool:
         """Tell at once what waits; whether that could be done."""
         self._waiting.clear()
-        told, words = self._result("told"), list(self._words())
+        told, words = f"told_{EVERYTHING}" if self._everything else "told", list(self._words())
         try:
             for word, users in words:
                 await self._bus.say(word)
@@ -190,9 +190,6 @@ class ChangeNews:
             return False
         self._back(_TELLING)
         return True
-
-    def _result(self, word: str) -> str:
-        return f"{word}_{EVERYTHING}" if self._everything else word
 
     def _words(self) -> Iterator[tuple[str, int]]:
         """What waits, with how many users each names; nothing waits any more."""

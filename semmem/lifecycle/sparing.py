@@ -118,16 +118,12 @@ class Sparing:
         said = await asyncio.to_thread(Said, staying if left or replaced else ())
         known = {memory.id for memory in staying}
         spared = [_shaded(each, heirs, said, going[id]) for id, each in left.items() if each.memory.id not in known]
-        back = [memory for memory in replaced if not await self._goes_too(memory)]
+        back = [memory for memory in replaced if not (self.hides(memory) or await self.records.is_erased(memory))]
         return _Plan(
             tuple(spared),
             tuple([(memory, heirs.of(by, memory.updated_at) or said.again(memory)) for memory, by in _told(back)]),
             tuple([memory for memory in staying if _may_be_bare(memory) and await self._is_bare(memory)]),
         )
-
-    async def _goes_too(self, memory: Memory) -> bool:
-        """Whether another erasure has begun that takes it."""
-        return self.hides(memory) or await self.records.is_erased(memory)
 
     async def _is_bare(self, listed: Memory) -> bool:
         memory = await self.everything.get(Scope(listed.user), listed.id)

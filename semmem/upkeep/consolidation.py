@@ -15,8 +15,9 @@ from itertools import islice
 import numpy as np
 
 from semmem.extraction.contradiction import repeats
+from semmem.lifecycle.spared import replaced_by
 from semmem.lifecycle.writes import Writes
-from semmem.memory import MERGED, SUPERSEDED_BY, SUPERSEDED_WHY, Memory, MemoryStatus, Scope, Vector
+from semmem.memory import MERGED, Memory, MemoryStatus, Scope, Vector
 from semmem.ports.memory_records import WriteRecords
 from semmem.ports.store import Store
 from semmem.text.grounding import content_words
@@ -59,7 +60,7 @@ class Consolidator:
         """The groups among these memories of one user; those that are not retrievable are left out."""
         newest = sorted(memories, key=lambda memory: -memory.updated_at)[: self.memories_max]
         async with self._one_at_a_time:
-            return await asyncio.to_thread(self._groups, retrievable(newest, now))
+            return await asyncio.to_thread(self._groups, [one for one in newest if one.is_retrievable(now)])
 
     async def merge(self, groups: Iterable[Group], *, hold_id: str, now: float) -> int:
         """Merge groups under a hold of their user; how many memories were superseded. Raises StoreError, JournalError.
@@ -108,17 +109,6 @@ class Consolidator:
                 yield Group(kept, tuple(ordered[other] for other in merged))
 
 
-def retrievable(memories: Iterable[Memory], now: float) -> list[Memory]:
-    """Those that a search could find: active, in time, with a vector."""
-    return [
-        memory
-        for memory in memories
-        if memory.status is MemoryStatus.ACTIVE
-        and memory.embedding is not None
-        and (memory.expires_at is None or memory.expires_at > now)
-    ]
-
-
 def cosines(memories: Sequence[Memory]) -> Vector:
     """Of each with each; every memory has a vector."""
     matrix = np.stack([memory.embedding for memory in memories if memory.embedding is not None])
@@ -135,8 +125,7 @@ async def unchanged(store: Store, memory: Memory) -> Memory | None:
 
 def superseded(old: Memory, by: str, now: float, why: str) -> Memory:
     """The next version of a memory whose place another one has taken; ``why`` is a reason word."""
-    metadata = {**old.metadata, SUPERSEDED_BY: by, SUPERSEDED_WHY: why}
-    return replace(old, version=old.version + 1, status=MemoryStatus.SUPERSEDED, updated_at=now, metadata=metadata)
+    return replace(replaced_by(old, (by, why)), version=old.version + 1, updated_at=now)
 
 
 def _informative(memory: Memory) -> tuple[int, float, str]:

@@ -17,7 +17,6 @@ from semmem.ports.errors import ModelRefused
 from semmem.ports.memory_records import WriteRecords
 from semmem.ports.models import exactly
 from semmem.ports.store import Store
-from semmem.upkeep.consolidation import retrievable
 from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
 
 _RULES = """\
@@ -63,8 +62,8 @@ class Reflector(ModelWriting[ReflectionRules]):
     def material(self, memories: Iterable[Memory], now: float) -> list[tuple[Memory, ...]]:
         """What is looked at together: of one project, newest first, no reflections."""
         projects: dict[str, list[Memory]] = {}
-        for memory in sorted(retrievable(memories, now), key=lambda memory: (-memory.updated_at, memory.id)):
-            if memory.type is not MemoryType.REFLECTIVE:
+        for memory in sorted(memories, key=lambda memory: (-memory.updated_at, memory.id)):
+            if memory.is_retrievable(now) and memory.type is not MemoryType.REFLECTIVE:
                 projects.setdefault(memory.project or "", []).append(memory)
         enough = [group for group in projects.values() if len(group) >= self.rules.size_min]
         return [tuple(group[: self.rules.memories_max]) for group in enough[: self.rules.projects_max]]

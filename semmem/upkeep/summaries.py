@@ -17,7 +17,7 @@ from semmem.memory import SUMMARISED, SUMMARY_OF, Memory, MemoryType
 from semmem.ports.errors import ModelRefused
 from semmem.ports.models import exactly
 from semmem.text.grounding import SourceText, names, numbers
-from semmem.upkeep.consolidation import cosines, retrievable, superseded, unchanged
+from semmem.upkeep.consolidation import cosines, superseded, unchanged
 from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
 
 _RULES = """\
@@ -58,7 +58,7 @@ class Summariser(ModelWriting[SummaryRules]):
 
     async def related(self, memories: Iterable[Memory], *, older_than: float, now: float) -> list[tuple[Memory, ...]]:
         """Groups of related memories last said before ``older_than`` (seconds), oldest first; no summaries of such."""
-        old = [m for m in retrievable(memories, now) if m.updated_at < older_than and not _is_made(m)]
+        old = [m for m in memories if m.is_retrievable(now) and m.updated_at < older_than and not _is_made(m)]
         return await asyncio.to_thread(self._related, old)
 
     async def summarise(self, memories: tuple[Memory, ...]) -> Summary:
@@ -77,9 +77,10 @@ class Summariser(ModelWriting[SummaryRules]):
         if unfit := self._unfit(content, memories):
             return unfit
         lost = any(numbers(memory.content) - numbers(content) for memory in memories)
+        named = {name for memory in memories for name in names(memory.content)}
         told = SourceText(content)
         kept = all(told.grounds(memory.content, share_min=1.0) for memory in memories)
-        return "" if kept and not lost and _names(memories) <= _names_of(content) else "incomplete"
+        return "" if kept and not lost and named <= _names_of(content) else "incomplete"
 
     async def replace(self, summary: Summary, *, hold_id: str, now: float) -> Memory | None:
         """Put the summary in its memories' place, under a hold of their user. None when any of them changed meanwhile.
@@ -139,10 +140,6 @@ class Summariser(ModelWriting[SummaryRules]):
 def _is_made(memory: Memory) -> bool:
     """Whether it is a summary, or a reflection, which would lose what it rests on."""
     return SUMMARY_OF in memory.metadata or memory.type is MemoryType.REFLECTIVE
-
-
-def _names(memories: Sequence[Memory]) -> set[str]:
-    return {name for memory in memories for name in names(memory.content)}
 
 
 def _names_of(content: str) -> set[str]:

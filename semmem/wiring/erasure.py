@@ -35,7 +35,7 @@ CREATE_LEASE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What this process keeps of users in memory, as an erasure wants it (lifecycle.reached.InProcess)."""
+    """What this process keeps of users in memory, as an erasure wants it (lifecycle.elsewhere.InProcess)."""
 
     writer: JournalWriter
     memories: HotMemories

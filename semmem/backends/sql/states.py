@@ -80,7 +80,11 @@ class SqlSessionStates(JournalPart):
             elif then is not None and block.shown_at > max([then, *(removed.get(each, 0.0) for each in _talks(block))]):
                 row = {"user_id": user, "session": session}
                 row |= {name: getattr(block, name) for name in ("anchor", "shown_at", "expires_at")}
-                put(conn, shown_blocks, row | {"body": _body(block)})
+                put(
+                    conn,
+                    shown_blocks,
+                    row | {"body": msgspec.json.encode(structs.replace(block, expires_at=0.0)).decode()},
+                )
         for user in users:
             keep_newest(conn, shown_blocks.c.user_id == user, shown_blocks.c.shown_at, per_user)
 
@@ -147,10 +151,6 @@ _LIVE = Prepared(
 
 def _talks(block: ShownBlock) -> list[str]:
     return [each for each, _ in block.memories if each.startswith(TALK_ID)]
-
-
-def _body(block: ShownBlock) -> str:
-    return msgspec.json.encode(structs.replace(block, expires_at=0.0)).decode()
 
 
 def _block(body: str, expires_at: float) -> ShownBlock:

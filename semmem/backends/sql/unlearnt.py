@@ -152,7 +152,11 @@ class SqlUnlearnt(JournalPart):
         named = select(answers.c.turn_id, answers.c.id).where(answers.c.turn_id.in_([row.id for row in rows]))
         names = {row.turn_id: row.id for row in conn.execute(named)}
         opened = [row_turn(row) for row in rows if row.opened_at is not None]
-        closed = [_closed(row, names.get(row.id)) for row in rows if row.closing != OPEN]
+        closed = [
+            TurnClosed(r.id, _ENDINGS[r.closing], r.closed_at, r.answer, r.finish_reason, names.get(r.id))
+            for r in rows
+            if r.closing != OPEN
+        ]
         return opened, closed, rows[-1].id if rows else None
 
     @one_write
@@ -222,7 +226,3 @@ def end_batches(conn: Connection, batch_ids: Sequence[str]) -> int:
     conn.execute(update(turns).where(turns.c.batch_id.in_(live), IN_BATCH).values(batch_id=None))
     conn.execute(delete(batches).where(batches.c.id.in_(live)))
     return len(live)
-
-
-def _closed(row: Row[Any], answer_id: str | None) -> TurnClosed:
-    return TurnClosed(row.id, _ENDINGS[row.closing], row.closed_at, row.answer, row.finish_reason, answer_id)

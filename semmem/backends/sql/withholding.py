@@ -3,7 +3,7 @@
 An answer may repeat whatever its request was shown: the memories and conversations of its block, and what was said
 before it in its own conversation. So where something of a conversation is erased, or an answer was shown something that
 is, this answer and those behind it are withheld; then those that were shown this conversation, and so on. The record
-keeps them, as they are what was said. Only what reads for prompts leaves them out (talks.py).
+keeps them, as they are what was said. Only what reads for prompts leaves them out (conversation_reads.py).
 
 Nothing says that an answer does repeat it. One too many is withheld rather than one too few.
 """
