@@ -261,7 +261,10 @@ class Joiner:
             return None
         history = await self._histories.history(scope, answer_id, until=request.until)
         joined = history if isinstance(history, Chained) else await self._joined(request, history)
-        return self._counted(joined)
+        if isinstance(joined, WithHistory):
+            return joined
+        self.count(joined)
+        return None
 
     async def in_conversation(
         self, request: Joining, said: Conversation, scope: Scope, now: float, *, may_store: bool
@@ -292,12 +295,6 @@ class Joiner:
     def _passed(self, said: Conversation, word: Chained, claim: str = UNRESOLVED) -> GoingOn:
         self.count(word)
         return GoingOn(said, claim)
-
-    def _counted(self, joined: WithHistory | Chained) -> WithHistory | None:
-        if isinstance(joined, WithHistory):
-            return joined
-        self.count(joined)
-        return None
 
     async def _joined(self, request: Joining, history: Sequence[Past]) -> WithHistory | Chained:
         body_bytes = request.body_bytes + sum(len(said.text) for said in history)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
@@ -84,11 +85,9 @@ class Elsewhere:
             left_s = deadline - asyncio.get_running_loop().time()
             if left_s <= 0:
                 raise StillShown
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(min(self.poll_s, left_s)):
                     await self._news.wait()
-            except TimeoutError:
-                pass
 
 
 class InProcess(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 
 from semmem.ports.errors import JournalError
@@ -74,9 +74,8 @@ class Holds:
 
     async def _let_go(self, line: _Line, hold_id: str) -> None:
         try:
-            await self.records.release(hold_id)
-        except JournalError:  # what was done is done; the hold ends by itself
-            pass
+            with suppress(JournalError):  # what was done is done; the hold ends by itself
+                await self.records.release(hold_id)
         finally:
             line.turn.release()
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Protocol
@@ -149,11 +150,9 @@ class Reindexing:
                 if told != str(error):
                     self.tell(f"it pauses: {type(error).__name__}: {error}")
                 told = str(error)
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(self.poll_s):
                     await self._wake.wait()
-            except TimeoutError:
-                pass
             self._wake.clear()
 
     async def step(self) -> None:
