@@ -341,7 +341,7 @@ class Exchange:
         return Observation(ticket, status, decoder, reader, self._close_turn)
 
     def _calls_bytes_max(self, ticket: Ticket) -> int:
-        return 0 if ticket.step is None or self._conversations is None else self._conversations.calls_bytes_max
+        return 0 if ticket.step is None or self._conversations is None else self._conversations.chars_max
 
     def _close_turn(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, *, failed: bool) -> None:
         now = self._clock()

@@ -37,13 +37,6 @@ class Everybody:
         return sorted(await self._store.users() | set(known))
 
 
-@dataclass(slots=True)
-class _Told:
-    users: int = 0
-    memories: int = 0
-    versions: int = 0
-
-
 @dataclass(eq=False)
 class Exports:
     """``store`` as requests see it: what is being erased is not in it. ``dimension`` and ``signature`` of its vectors.
@@ -59,13 +52,9 @@ class Exports:
     dimension: int
     clock: Callable[[], float]
 
-    async def users(self) -> list[str]:
-        """As Everybody says."""
-        return await self.everybody.users()
-
     async def stream(self, users: Sequence[str]) -> AsyncIterator[bytes]:
         """The first line, the users' lines, the last line. Raises StoreError and JournalError: then that is missing."""
-        told = _Told()
+        told = lines.End(0, 0, 0)
         header = lines.Header(lines.FORMAT, self.clock(), self.signature, self.dimension, len(users))
         yield lines.digested(header)
         for user in users:
@@ -76,7 +65,7 @@ class Exports:
                 told.memories += len(memories)
                 told.versions += sum(map(len, versions.values()))
                 yield await asyncio.to_thread(_written, memories, versions, uses)
-        yield lines.digested(lines.End(told.users, told.memories, told.versions))
+        yield lines.digested(told)
 
     async def _versions(self, user: str, memories: Sequence[Memory]) -> dict[str, list[Memory]]:
         recorded = await self.records.recorded_ids(user)

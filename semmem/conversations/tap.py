@@ -25,16 +25,12 @@ KEPT = (TurnEnding.ANSWERED, TurnEnding.CONTINUES)
 
 
 class Tap:
-    """``add`` must neither wait nor raise. ``chars_max`` characters are kept of a message."""
+    """``add`` must neither wait nor raise. ``chars_max`` characters are kept of a message, and as many
+    bytes of an answer's calls of tools."""
 
     def __init__(self, add: Callable[[SaidHalf], None], *, chars_max: int) -> None:
         self._add = add
-        self._chars_max = chars_max
-
-    @property
-    def calls_bytes_max(self) -> int:
-        """What is kept of an answer's calls of tools."""
-        return self._chars_max
+        self.chars_max = chars_max
 
     def said(
         self,
@@ -90,12 +86,12 @@ class Tap:
 
     def _keeps_all(self, messages: Sequence[Message]) -> bool:
         """Whether texts are recorded to the letter: journal and database replace what they cannot hold."""
-        chars_max = min(self._chars_max, TURN_CHARS_MAX)
+        chars_max = min(self.chars_max, TURN_CHARS_MAX)
         said = [message.text for message in messages if message.role in (Role.USER, Role.TOOL)]
         return all(len(text) <= chars_max and _is_storable(text) for text in said)
 
     def _kept(self, text: str) -> tuple[str, bool]:
-        return text[: self._chars_max], len(text) > self._chars_max
+        return text[: self.chars_max], len(text) > self.chars_max
 
 
 def new_results(messages: Sequence[Message]) -> tuple[list[tuple[int, Message]], bool]:

@@ -7,8 +7,7 @@ was erased since is not written again. See semmem.lifecycle.spared.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
@@ -85,23 +84,16 @@ class Sparing:
         """
         if what.memory_id is not None or not (plan := await self._plan(what)):
             return True
-        async with self._held(what.scope.user, hold_id) as held:
-            if held != hold_id:  # somebody else may have been at work until now
-                plan = await self._plan(what)
-            return await self._write(plan, held)
-
-    @asynccontextmanager
-    async def _held(self, user: str, hold_id: str) -> AsyncIterator[str]:
         if hold_id:
-            yield hold_id
-            return
+            return await self._write(plan, hold_id)
         deadline = asyncio.get_running_loop().time() + self.wait_s
+        user, lease_s = what.scope.user, self.lease_s
         try:
-            own = await hold(self.records, user, self.clock, deadline, poll_s=self.poll_s, lease_s=self.lease_s)
+            own = await hold(self.records, user, self.clock, deadline, poll_s=self.poll_s, lease_s=lease_s)
         except Busy:
             raise NotSpared from None
-        try:
-            yield own
+        try:  # somebody else may have been at work until now
+            return await self._write(await self._plan(what), own)
         finally:
             await self.records.release(own)
 

@@ -48,7 +48,7 @@ from semmem.ports.memory_records import MemoryRecords, Uses
 from semmem.ports.store import Store
 from semmem.retrieval.context import estimate_tokens
 from semmem.upkeep.consolidation import Consolidator, Group
-from semmem.upkeep.reflections import Reflection, Reflector
+from semmem.upkeep.reflections import Reflection, Reflector, withdraw
 from semmem.upkeep.summaries import Summariser, Summary
 
 DAY_S = 86_400.0
@@ -264,7 +264,7 @@ class Curation:
         candidates = sum(map(len, groups))
         if dry_run:
             return _summarised(candidates, [Summary(group) for group in groups], None)
-        if not self.summariser.has_model:
+        if self.summariser.model is None:
             raise _no_model(f"{candidates} memories in {len(groups)} groups could be summarised")
         summaries = [await self.summariser.summarise(group) for group in groups]
         created = await self._replace([summary for summary in summaries if not summary.reason], scope.user)
@@ -276,7 +276,7 @@ class Curation:
         now = self.clock()
         groups = self.reflector.material(await self._everything(scope), now)
         candidates = sum(map(len, groups))
-        if not self.reflector.has_model:
+        if self.reflector.model is None:
             if dry_run:
                 return _reflected(candidates, ())
             raise _no_model(f"{candidates} memories could be reflected on")
@@ -285,7 +285,7 @@ class Curation:
             return _reflected(candidates, found)
         async with self._held(scope.user) as hold_id:
             everything = await self._everything(Scope(scope.user))
-            withdrawn = await self.reflector.withdraw(everything, hold_id=hold_id, now=now)
+            withdrawn = await withdraw(self.store, self.records, everything, hold_id=hold_id, now=now)
             kept = [await self.reflector.keep(each, hold_id=hold_id, now=now) for each in found if not each.reason]
         self.announce(MemoriesRemoved(UNFOUNDED, withdrawn))
         return _reflected(candidates, found, [memory for memory in kept if memory is not None], withdrawn)

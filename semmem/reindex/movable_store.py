@@ -49,8 +49,10 @@ class MovableStore:
     may_move: bool
     wants: Callable[[str], None] = field(init=False, default=lambda _user: None)
     _live: Part | None = field(init=False, default=None)
-    _beside: tuple[Part, ...] = field(init=False, default=())
-    _target: Part | None = field(init=False, default=None)
+    beside: tuple[Part, ...] = field(init=False, default=())
+    """What is written to as well: the target, former ones."""
+    target: Part | None = field(init=False, default=None)
+    """What is being filled, to be read by everybody."""
     _whole: set[str] = field(init=False, default_factory=set)
     _opening: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     _writing: UnderWay = field(init=False, default_factory=UnderWay)
@@ -74,23 +76,9 @@ class MovableStore:
         return self._live
 
     @property
-    def target(self) -> Part | None:
-        """What is being filled, to be read by everybody."""
-        return self._target
-
-    @property
-    def beside(self) -> tuple[Part, ...]:
-        """What is written to as well: the target, former ones."""
-        return self._beside
-
-    @property
     def lacks_vectors(self) -> bool:
         """Whether the vectors of the collection that is read are of another model."""
-        return self._target is not None and self.live.about.signature != self.embedder.signature
-
-    def fits(self, signature: str) -> bool:
-        """Whether vectors of this signature are those of the embedder."""
-        return signature == self.embedder.signature
+        return self.target is not None and self.live.about.signature != self.embedder.signature
 
     async def open(self) -> None:
         """As the port says. Raises StoreMismatch for another model's collection unless it may be reindexed."""
@@ -106,7 +94,7 @@ class MovableStore:
                     await part.store.close()
                 await self.collections.close()
                 raise
-            self._beside, self._target = tuple(parts[1:]), target
+            self.beside, self.target = tuple(parts[1:]), target
             self._live = parts[0]
 
     async def _open_parts(self, parts: list[Part]) -> Part | None:
@@ -124,8 +112,8 @@ class MovableStore:
 
     async def close(self) -> None:
         async with self._opening:
-            parts = (*self._beside, *([self._live] if self._live else []))
-            self._live, self._beside, self._target = None, (), None
+            parts = (*self.beside, *([self._live] if self._live else []))
+            self._live, self.beside, self.target = None, (), None
             for part in parts:
                 await part.store.close()
             await self.collections.close()
@@ -164,22 +152,22 @@ class MovableStore:
         part = Part(about, self.collections.collection(about))
         await part.store.open()
         self._whole.clear()
-        self._beside, self._target = (*self._beside, part), part
+        self.beside, self.target = (*self.beside, part), part
         await self._writing.ended()
         await self._say_writing(about.name)
         return part
 
     async def switch(self) -> None:
         """Everybody reads the target from now on."""
-        if self._target is not None:
-            await self.collections.switch(self._target.about.name)
+        if self.target is not None:
+            await self.collections.switch(self.target.about.name)
             self._switched()
 
     def _switched(self) -> None:
-        if self._target is not None:
-            former, self._live = self.live, self._target
-            self._beside = (former, *(part for part in self._beside if part is not self._target))
-            self._target = None
+        if self.target is not None:
+            former, self._live = self.live, self.target
+            self.beside = (former, *(part for part in self.beside if part is not self.target))
+            self.target = None
             self._whole.clear()
 
     async def follow(self) -> None:
@@ -189,18 +177,18 @@ class MovableStore:
         """
         found, beside = await self.collections.found()
         if found is not None and found.name != self.live.about.name:
-            if self._target is None or self._target.about.name != found.name:
+            if self.target is None or self.target.about.name != found.name:
                 raise StoreMismatch(_refusal(found, self._own(found.name), begun=False))
             self._switched()
         names = {about.name for about in beside}
-        for part in [part for part in self._beside if part.about.name not in names]:
+        for part in [part for part in self.beside if part.about.name not in names]:
             await self.leave(part)
 
     async def leave(self, part: Part) -> None:
         """Write to it no more."""
-        self._beside = tuple(each for each in self._beside if each is not part)
-        if self._target is part:
-            self._target = None
+        self.beside = tuple(each for each in self.beside if each is not part)
+        if self.target is part:
+            self.target = None
         await self._writing.ended()
         await part.store.close()
 
@@ -226,7 +214,7 @@ class MovableStore:
         as_of: float | None = None,
     ) -> list[Hit]:
         """As the port says. Without ``as_of``, some of a user who has no new vectors yet may be missing."""
-        live, target = self.live.store, self._target
+        live, target = self.live.store, self.target
         if target is None or not self.lacks_vectors:
             return await live.search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
         if as_of is not None:
@@ -237,7 +225,7 @@ class MovableStore:
         return [hit for hit in hits if there.get(hit.memory.id) == hit.memory.version]
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        live, target = self.live.store, self._target
+        live, target = self.live.store, self.target
         if target is None or not self.lacks_vectors:
             return await live.get(scope, memory_id)
         memory, other = await live.get(scope, memory_id), await target.store.get(scope, memory_id)
@@ -247,7 +235,7 @@ class MovableStore:
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. All of them have vectors, or none: some without would stand behind the others."""
-        live, target = self.live.store, self._target
+        live, target = self.live.store, self.target
         if target is None or not self.lacks_vectors or not vectors:
             return await live.list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
         found = await live.list(scope, types=types, limit=limit, offset=offset)
@@ -318,7 +306,7 @@ class MovableStore:
             yield self._parts()
 
     def _parts(self) -> tuple[Part, ...]:
-        return (self.live, *self._beside)
+        return (self.live, *self.beside)
 
     def _fitting(self, memory: Memory, part: Part) -> Memory:
         """What is written here has vectors of the embedder's model, which say nothing in another one's collection."""

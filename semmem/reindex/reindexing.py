@@ -63,7 +63,8 @@ class Reindexing:
     poll_s: float = 5.0
     settle_s: float = 0.0
     keep_s: float | None = None
-    _known: Reindex | None = field(init=False, default=None)
+    known: Reindex | None = field(init=False, default=None)
+    """As this process knew it last."""
     _allowed: int | None = field(init=False, default=None)
     _wanted: dict[str, None] = field(init=False, default_factory=dict)
     _tried: set[str] = field(init=False, default_factory=set)
@@ -82,8 +83,8 @@ class Reindexing:
     async def status(self) -> dict[str, Any]:
         """How far it is. ``state`` is ``none`` where there is nothing to do."""
         known = await self.records.reindex(self.store.name)
-        if known is not None and self._known is not None and self._known.target == known.target:
-            known = max(known, self._known, key=lambda each: (each.changed_at, each.users_done))  # noted now and then
+        if known is not None and self.known is not None and self.known.target == known.target:
+            known = max(known, self.known, key=lambda each: (each.changed_at, each.users_done))  # noted now and then
         live = self.store.live.about
         told: dict[str, Any] = {"state": "none", "collection": live.name, "signature": live.signature}
         if known is not None:
@@ -98,12 +99,7 @@ class Reindexing:
     @property
     def state(self) -> str:
         """In one word, as this process knew it last."""
-        return "none" if self._known is None else self._known.state.value
-
-    @property
-    def known(self) -> Reindex | None:
-        """As this process knew it last, for metrics."""
-        return self._known
+        return "none" if self.known is None else self.known.state.value
 
     async def start(self, *, force: bool = False, limit: int | None = None) -> None:
         """Begin, or go on; ``force``: every vector anew, also of the same model. ``limit``: embed at most so many, then
@@ -132,7 +128,7 @@ class Reindexing:
             await self.store.drop(part)
         if self.store.target is None:
             await self.records.end_reindex(self.store.name)
-            self._known = None
+            self.known = None
         return len(former)
 
     # --- in the background -------------------------------------------------------------------------------------------
@@ -177,23 +173,23 @@ class Reindexing:
                 await self.store.leave(part)
         elif known is not None and self._is_news(known):
             await self.store.begin(known.target)
-        self._known = known
+        self.known = known
 
     def _is_news(self, known: Reindex) -> bool:
         """Whether another process was asked to make every vector anew."""
         names = [self.store.live.about.name, *(part.about.name for part in self.store.beside)]
-        is_ours = known.state is not ReindexState.KEPT and self.store.fits(known.signature)
+        is_ours = known.state is not ReindexState.KEPT and known.signature == self.store.embedder.signature
         return is_ours and known.target not in names
 
     async def _drop_in_time(self) -> None:
-        known = self._known = await self.records.reindex(self.store.name)
+        known = self.known = await self.records.reindex(self.store.name)
         if known is None:
             return
         if known.state not in (ReindexState.KEPT, ReindexState.DROPPING):
             if self.settle_s:  # it is another model's, which other processes move to
                 return
             await self.records.end_reindex(self.store.name)  # a journal of earlier: there is no such target
-            self._known = None
+            self.known = None
             return
         over = self.keep_s is not None and self.clock() - known.changed_at >= self.keep_s
         if known.state is ReindexState.DROPPING or (known.state is ReindexState.KEPT and over):
@@ -204,7 +200,7 @@ class Reindexing:
         if known.state is ReindexState.PAUSED:
             raise _Cut
         if not await self._claimed():
-            self._known = known
+            self.known = known
             raise _Cut
         for part in self.store.beside:
             if part is not target:
@@ -236,10 +232,10 @@ class Reindexing:
         await self._note(known)
         busy: list[str] = []
         for number, user in enumerate(user for user in users if _digest(user) > known.position):
-            known = self._known = replace(known, embedded=known.embedded + await self._move_wanted())
+            known = self.known = replace(known, embedded=known.embedded + await self._move_wanted())
             moved = await self._move(user)
             busy += [] if moved else [user]
-            known = self._known = _counted(known, moved, user)
+            known = self.known = _counted(known, moved, user)
             if number % NOTE_USERS == 0:
                 await self._note(known)
         await self._note(known)
@@ -273,9 +269,9 @@ class Reindexing:
         self._tried.add(user)
         if self._allowed is not None:
             self._allowed -= moved.embedded
-        if not moved.is_whole and self._allowed is not None and self._allowed <= 0 and self._known is not None:
-            embedded = self._known.embedded + moved.embedded
-            await self._note(replace(self._known, state=ReindexState.PAUSED, embedded=embedded))
+        if not moved.is_whole and self._allowed is not None and self._allowed <= 0 and self.known is not None:
+            embedded = self.known.embedded + moved.embedded
+            await self._note(replace(self.known, state=ReindexState.PAUSED, embedded=embedded))
             raise _Cut
         if moved.embedded:
             self.moved(user)
@@ -313,7 +309,7 @@ class Reindexing:
 
     async def _note(self, known: Reindex) -> None:
         """Raises _Cut when another process has taken over."""
-        self._known = known
+        self.known = known
         if not await self.records.note_reindex(self.store.name, known, now=self.clock(), lease_s=self.lease_s):
             raise _Cut
 

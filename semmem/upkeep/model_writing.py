@@ -42,10 +42,6 @@ class ModelWriting(Generic[Rules]):
     model: LanguageModel | None
     rules: Rules
 
-    @property
-    def has_model(self) -> bool:
-        return self.model is not None
-
     async def _items(self, told: str, notes: Iterable[object], schema: dict[str, object]) -> list[dict[str, Any]]:
         """What the model answers to notes, which are shown as lines of JSON; with ``<`` escaped none can close anything
         around it. Raises ModelUnavailable and ModelRefused."""

@@ -105,10 +105,6 @@ class Reflector(ModelWriting[ReflectionRules]):
             return None
         return made
 
-    async def withdraw(self, memories: Sequence[Memory], *, hold_id: str, now: float) -> int:
-        """As the function."""
-        return await withdraw(self.store, self.records, memories, hold_id=hold_id, now=now)
-
     def _judged(self, content: str, notes: Sequence[object], memories: Sequence[Memory]) -> Reflection:
         """``too_few``: memories that it rests on."""
         places = dict.fromkeys(each for each in notes if type(each) is int and 1 <= each <= len(memories))

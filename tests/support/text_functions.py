@@ -597,7 +597,6 @@ NEEDLESS: Mapping[str, str] = {
     "upkeep.reflections.Reflector.keep": _WAITS,
     "upkeep.reflections.Reflector.material": _VALUES,
     "upkeep.reflections.Reflector.reflect": _WAITS,
-    "upkeep.reflections.Reflector.withdraw": _WAITS,
     "upkeep.reflections.withdraw": _WAITS,
     "lifecycle.everybody.ErasureOfAll.forget": "names of users, bounded, as a store and a journal take them",
     "request.switches.Switches.allowed": "names, bounded by who reads them, as keys of a dictionary",

@@ -12,7 +12,6 @@ from semmem.backends.sql.database import JournalPart, one_read, one_write
 from semmem.backends.sql.memory_records import HOLD
 from semmem.backends.sql.recording import prune_said
 from semmem.backends.sql.rows import know_users
-from semmem.backends.sql.states import prune_states
 from semmem.backends.sql.tables import (
     IN_BATCH,
     LIVE,
@@ -100,10 +99,6 @@ class SqlHousekeeping(JournalPart):
         past = session_pasts.c
         left = select(turns.c.id).where(turns.c.user_id == past.user_id, turns.c.session == past.session)
         conn.execute(delete(session_pasts).where(past.forgotten_at < done_before, ~left.exists()))
-
-    @one_write
-    def prune_states(self, conn: Connection, *, now: float) -> None:
-        prune_states(conn, now)
 
     @one_write
     def prune_marks(self, conn: Connection, *, forgotten_before: float) -> None:

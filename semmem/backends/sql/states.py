@@ -28,6 +28,7 @@ from semmem.ports.talks import TALK_ID
 
 ASKED_MAX = 400
 """Messages that are looked up in one statement."""
+_KEPT = (session_states, shown_blocks)
 _STATE = ("session", "turns", "replaced", "digest", "made_at", "expires_at", "made_by")
 
 
@@ -88,8 +89,10 @@ class SqlSessionStates(JournalPart):
         for user in users:
             keep_newest(conn, shown_blocks.c.user_id == user, shown_blocks.c.shown_at, per_user)
 
-
-_KEPT = (session_states, shown_blocks)
+    @one_write
+    def prune_states(self, conn: Connection, *, now: float) -> None:
+        for table in _KEPT:
+            conn.execute(delete(table).where(table.c.expires_at <= now))
 
 
 def forget_states(conn: Connection, user: str | None = None) -> None:
@@ -97,11 +100,6 @@ def forget_states(conn: Connection, user: str | None = None) -> None:
     them."""
     for table in _KEPT:
         conn.execute(delete(table) if user is None else delete(table).where(table.c.user_id == user))
-
-
-def prune_states(conn: Connection, now: float) -> None:
-    for table in _KEPT:
-        conn.execute(delete(table).where(table.c.expires_at <= now))
 
 
 def _may_be_kept(conn: Connection, user: str, said: Sequence[Place]) -> bool:
