@@ -16,7 +16,7 @@ from semmem.ports.store import Store
 
 class Writes:
     """Puts one user's memories. Without a batch or hold (``batch_id`` empty) everything may be written: nothing else
-    runs beside it."""
+    runs beside it. ``allowed`` and ``may_stay``: as WriteRecords says."""
 
     def __init__(self, store: Store, records: WriteRecords, batch_id: str) -> None:
         self._store = store
@@ -59,11 +59,9 @@ class Writes:
         return await self.put(new)
 
     async def allowed(self, memory: Memory) -> bool:
-        """As ``WriteRecords.allows``."""
         return not self._batch_id or await self._records.allows(self._batch_id, memory.id)
 
     async def may_stay(self, memory: Memory) -> bool:
-        """As ``WriteRecords.may_stay``."""
         return not self._batch_id or await self._records.may_stay(self._batch_id, memory)
 
 

@@ -36,7 +36,7 @@ class Part:
 
 @dataclass(eq=False)
 class MovableStore:
-    """A Store with all that backups and upkeep ask of one.
+    """A Store with all that backups and upkeep ask of one: Enumerable, Sweepable, Lagging, DiskBound and Purgeable.
 
     ``may_move``: whether it opens a collection of another model than the ``embedder``'s, to reindex it; else that is
     StoreMismatch. ``wants`` is called with a user who is asked for and whose memories have no vectors yet.
@@ -253,11 +253,9 @@ class MovableStore:
         await self.live.store.health()
 
     async def users(self) -> set[str]:
-        """As Enumerable says."""
         return await self.live.store.users()
 
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
-        """As Sweepable says."""
         return await self.live.store.expired(now, limit=limit)
 
     def written_elsewhere(self, user: str) -> None:
@@ -267,7 +265,6 @@ class MovableStore:
                 part.store.written_elsewhere(user)
 
     async def check_room(self) -> None:
-        """As DiskBound says."""
         await self.collections.check_room()
 
     # --- writes ------------------------------------------------------------------------------------------------------
@@ -290,13 +287,11 @@ class MovableStore:
         return result
 
     async def sweep(self, now: float, *, expired: bool = True) -> int:
-        """As Sweepable says."""
         with self._everywhere() as parts:
             result, *_ = [await part.store.sweep(now, expired=expired) for part in parts]
         return result
 
     async def purge(self) -> bool:
-        """As Purgeable says."""
         return all([await part.store.purge() for part in self._parts()])
 
     @contextmanager

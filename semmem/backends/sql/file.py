@@ -53,11 +53,7 @@ def sqlite_path(url_or_path: str | Path) -> Path:
 
 
 class SqliteFile(Database):
-    """Runs functions in transactions on one SQLite file, off the event loop.
-
-    ``busy_timeout_s``: how long a write waits for another process's write. ``size_bytes_max``: the file's size limit
-    (None: the disk's), beyond which writes fail until something is erased.
-    """
+    """Runs functions in transactions on one SQLite file, off the event loop, with the settings of SqlJournal."""
 
     def __init__(
         self, path: Path, *, busy_timeout_s: float, synchronous: Synchronous, size_bytes_max: int | None

@@ -23,7 +23,6 @@ from semmem.backends.sql.file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql.housekeeping import SqlHousekeeping
 from semmem.backends.sql.memory_records import SqlMemoryRecords
 from semmem.backends.sql.recording import SqlRecording
-from semmem.backends.sql.replicas import SqlReplicas
 from semmem.backends.sql.states import SqlSessionStates
 from semmem.backends.sql.unlearnt import SqlUnlearnt
 from semmem.backends.sql.usage import SqlUsage
@@ -45,7 +44,6 @@ class SqlJournal(
     SqlConversationReads,
     SqlSessionStates,
     SqlErasure,
-    SqlReplicas,
     SqlHousekeeping,
 ):
     """All parts of the journal on one database. Several processes and several objects may share it.

@@ -92,12 +92,7 @@ def know_users(conn: Connection, names: Iterable[str]) -> None:
 
 def scope_row(scope: Scope) -> dict[str, str]:
     """The scope columns of a row that is written."""
-    return {
-        "user_id": scope.user,
-        "project": scope.project or "",
-        "agent": scope.agent or "",
-        "session": scope.session or "",
-    }
+    return {"user_id": scope.user, **{name: getattr(scope, name) or "" for name in NARROWING}}
 
 
 def within(table: Table, scope: Scope) -> ColumnElement[bool]:
@@ -111,20 +106,14 @@ def row_scope(row: Row[Any]) -> Scope:
     return Scope(row.user_id, row.project or None, row.agent or None, row.session or None)
 
 
+_TURN = ("id", "ordinal", "opened_at", "request_id", "user_text", "model", "trace")
+"""Of a turn what its columns are called, and hold as it is."""
+
+
 def opened_row(turn: Turn) -> dict[str, Any]:
     derived = _DERIVED_SESSION.fullmatch(turn.scope.session or "")
-    return {
-        **scope_row(turn.scope),
-        "id": turn.id,
-        "session_key": derived and derived[1],
-        "ordinal": turn.ordinal,
-        "opened_at": turn.opened_at,
-        "seen_at": turn.opened_at,
-        "request_id": turn.request_id,
-        "user_text": turn.user_text,
-        "model": turn.model,
-        "trace": turn.trace,
-    }
+    told = {name: getattr(turn, name) for name in _TURN}
+    return {**scope_row(turn.scope), **told, "session_key": derived and derived[1], "seen_at": turn.opened_at}
 
 
 def closed_row(closed: TurnClosed) -> dict[str, Any]:
@@ -144,17 +133,7 @@ def answer_row(closed: TurnClosed) -> dict[str, Any]:
 
 
 def row_turn(row: Row[Any]) -> Turn:
-    return Turn(
-        id=row.id,
-        scope=row_scope(row),
-        ordinal=row.ordinal,
-        user_text=row.user_text,
-        opened_at=row.opened_at,
-        request_id=row.request_id,
-        answer=row.answer,
-        model=row.model,
-        trace=row.trace,
-    )
+    return Turn(scope=row_scope(row), answer=row.answer, **{name: getattr(row, name) for name in _TURN})
 
 
 def lines_text(names: Sequence[str]) -> str:

@@ -90,7 +90,7 @@ VIOLATIONS = {
     "SQL in management": ("semmem/management/memories.py", "sqlalchemy"),
     "SQLite in Milvus' family": ("semmem/backends/milvus/rows.py", "sqlite3"),
     "Milvus in the journal's family": ("semmem/backends/sql/tables.py", "pymilvus"),
-    "Redis in the journal's family": ("semmem/backends/sql/replicas.py", "redis"),
+    "Redis in the journal's family": ("semmem/backends/sql/housekeeping.py", "redis"),
     "Redis in wiring": ("semmem/wiring/replicas.py", "redis.asyncio"),
     "Redis in lifecycle": ("semmem/lifecycle/change_news.py", "redis"),
     "scikit-learn on the way of a request": ("semmem/retrieval/decide/decision.py", "sklearn.linear_model"),
