@@ -30,41 +30,27 @@ PROGRESS_USERS = 100
 CHUNK_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
-    """The journal's file, for whoever copies it. Both calls block, and raise JournalError."""
-
-    copy: Callable[[Path], None]
-    """To a path that is not there."""
-    census: Callable[[Path], dict[str, int]]
-    """Of a copy: that it is whole, and how many rows it has of what."""
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a backup says of the semmem that it was taken of. ``fence`` is the file of the fence's key."""
-
-    version: str
-    signature: str
-    dimension: int
-    fence: Path
-
-
 class BackupRunning(Exception):
     """One is being taken at this moment."""
 
 
 @dataclass(eq=False)
 class Snapshots:
-    """Takes backups, one at a time. ``spool``: a folder for copies of what is being taken, on the same disk as the
-    data; what an earlier process left there goes at once."""
+    """Takes backups, one at a time. ``copy_journal`` writes the journal's file to a path that is not there, ``census``
+    says that such a copy is whole, and how many rows it has of what; both block, and raise JournalError. ``fence`` is
+    the file of the fence's key. ``spool``: a folder for copies of what is being taken, on the same disk as the data;
+    what an earlier process left there goes at once."""
 
     store: Store
     everybody: Everybody
     gate: WriteGate
-    journal: Journal
-    about: About
+    copy_journal: Callable[[Path], None]
+    census: Callable[[Path], dict[str, int]]
     _: KW_ONLY
+    version: str
+    signature: str
+    dimension: int
+    fence: Path
     spool: Path
     clock: Callable[[], float]
     _running: bool = field(init=False, default=False)
@@ -102,7 +88,7 @@ class Snapshots:
                 await self._copy_changed(copies, changed)
             async with self.gate.closed():
                 taken_at = self.clock()
-                await asyncio.to_thread(self.journal.copy, self.spool / folder.JOURNAL)
+                await asyncio.to_thread(self.copy_journal, self.spool / folder.JOURNAL)
                 await self._copy_changed(copies, changed)
         yield frame({"progress": "copied; computing digests"})
         manifest = await asyncio.to_thread(self._assembled, copies, taken_at)
@@ -122,22 +108,22 @@ class Snapshots:
 
     def _assembled(self, copies: _Copies, taken_at: float) -> dict[str, Any]:
         """Put the files together. Blocking."""
-        about, spool = self.about, self.spool
-        header = lines.Header(lines.FORMAT, taken_at, about.signature, about.dimension, copies.users)
+        spool = self.spool
+        header = lines.Header(lines.FORMAT, taken_at, self.signature, self.dimension, copies.users)
         end = lines.End(copies.users, copies.memories, 0)
         copies.write(spool / folder.MEMORIES, header, end)
-        if about.fence.exists():
-            shutil.copy(about.fence, spool / folder.FENCE)
+        if self.fence.exists():
+            shutil.copy(self.fence, spool / folder.FENCE)
         return folder.signed(
             {
                 "format": folder.FORMAT,
-                "semmem": about.version,
+                "semmem": self.version,
                 "taken_at": taken_at,
-                "signature": about.signature,
-                "dimension": about.dimension,
+                "signature": self.signature,
+                "dimension": self.dimension,
                 "users": copies.users,
                 "memories": copies.memories,
-                "journal": self.journal.census(spool / folder.JOURNAL),
+                "journal": self.census(spool / folder.JOURNAL),
                 "files": folder.describe_all(spool),
             }
         )

@@ -18,7 +18,7 @@ from semmem.backup import BackupError, erasures, folder, restoring
 from semmem.backup.exporting import Everybody, Exports
 from semmem.backup.importing import Imports
 from semmem.backup.restoring import Progress, Restored
-from semmem.backup.snapshot import About, Journal, Snapshots
+from semmem.backup.snapshot import Snapshots
 from semmem.config.settings import Settings
 from semmem.memory import Forgetting
 from semmem.ports.erasure import Mark
@@ -38,18 +38,16 @@ SPOOL = "backup.tmp"
 def snapshots(settings: Settings, opened: Opened) -> Snapshots:
     """Of what the store shows, without what is being erased; one, which takes one backup at a time. Removes what a
     backup left that was cut off by a kill."""
-    about = About(
-        version=__version__,
-        signature=opened.backends.embedder.signature,
-        dimension=settings.memory.embedding.dimension,
-        fence=Path(settings.data_dir) / FENCE_KEY_FILE,
-    )
     return Snapshots(
         WithVectors(opened.hidden, opened.store_backend),
         Everybody(opened.store_backend, opened.backends.journal),
         opened.gate,
-        Journal(partial(_copy_journal, settings), census),
-        about,
+        partial(_copy_journal, settings),
+        census,
+        version=__version__,
+        signature=opened.backends.embedder.signature,
+        dimension=settings.memory.embedding.dimension,
+        fence=Path(settings.data_dir) / FENCE_KEY_FILE,
         spool=Path(settings.data_dir) / SPOOL,
         clock=time.time,
     )

@@ -12,7 +12,7 @@ from semmem.backends.sql.file import census, copy_file
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backup import BackupError, folder, lines
 from semmem.backup.exporting import Everybody
-from semmem.backup.snapshot import About, BackupRunning, Journal, Snapshots
+from semmem.backup.snapshot import BackupRunning, Snapshots
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import StoreUnavailable
@@ -47,8 +47,12 @@ class World:
             self.gate,
             Everybody(self.store, journal),
             self.gate,
-            Journal(lambda target: copy_file(place / "journal.db", target), census),
-            About("0", "test/16", 16, place / "fence.key"),
+            lambda target: copy_file(place / "journal.db", target),
+            census,
+            version="0",
+            signature="test/16",
+            dimension=16,
+            fence=place / "fence.key",
             spool=self.spool,
             clock=lambda: 5.0,
         )
