@@ -148,17 +148,8 @@ class Making:
             state, made_by = await self._state(job)
             if state == CurrentState():
                 return None, "empty"
-            made = SessionState(
-                job.user,
-                job.session,
-                job.replaced,
-                job.digest,
-                job.turns,
-                job.at,
-                self.clock() + self.ttl_s,
-                state,
-                made_by,
-            )
+            told, expires_at = (job.user, job.session, job.replaced, job.digest, job.turns), self.clock() + self.ttl_s
+            made = SessionState(*told, job.at, expires_at, state, made_by)
             kept = await self.states.keep_state(made, job.said, per_session=PER_SESSION, per_user=PER_USER)
         except SemmemError:
             return None, "failed"

@@ -103,15 +103,9 @@ class SqlAccounts(JournalPart):
         if switch != Switch() and conn.execute(others).scalar_one() >= entries_max:
             return False
         number = (conn.execute(select(func.max(_NUMBER))).scalar() or 0) + 1
-        values = {
-            "key": key,
-            "group_name": group,
-            "reading": _number(switch.reading),
-            "storing": _number(switch.storing),
-            "number": number,
-            "changed_at": now,
-        }
-        put(conn, memory_switches, values)
+        row = {"key": key, "group_name": group, "number": number, "changed_at": now}
+        row |= {"reading": _number(switch.reading), "storing": _number(switch.storing)}
+        put(conn, memory_switches, row)
         old = and_(~_SAID, memory_switches.c.changed_at < now - UNSAID_KEPT_S, number > _NUMBER)
         conn.execute(delete(memory_switches).where(old))
         self._database.say(conn, SWITCHED)

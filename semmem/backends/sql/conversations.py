@@ -131,20 +131,10 @@ def _told(
 
 
 def _user_message(turn: Row[Any], chars_max: int, after: str) -> KeptMessage:
-    text = turn.user_text
-    return KeptMessage(
-        place=place_of(turn.opened_at, turn.id, Step("", USER_NUMBER, 0.0)),
-        turn=turn.id,
-        step="",
-        number=USER_NUMBER,
-        role=Role.USER,
-        content=text[:chars_max],
-        at=turn.opened_at,
-        cut=len(text) > chars_max,
-        model_asked=turn.model,
-        after=after,
-        turn_at=turn.opened_at,
-    )
+    text, at = turn.user_text, turn.opened_at
+    place = place_of(at, turn.id, Step("", USER_NUMBER, 0.0))
+    told = {"cut": len(text) > chars_max, "model_asked": turn.model, "after": after, "turn_at": at}
+    return KeptMessage(place, turn.id, "", USER_NUMBER, Role.USER, text[:chars_max], at, **told)
 
 
 def _message(said: Said, half: SaidHalf, turn: Row[Any], chars_max: int) -> KeptMessage:
