@@ -64,7 +64,7 @@ class AdoptingJournal(TurnRecords, KnownErasures, ErasureRecords, ProvisionalRec
     """The one that goes on. Raises JournalError."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Adoption:
     """From ``left`` into ``going_on``. ``progress`` is told lines for a person. ``limits``: of conversations there."""
 

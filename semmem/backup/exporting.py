@@ -37,7 +37,7 @@ class Everybody:
         return sorted(await self._store.users() | set(known))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Exports:
     """``store`` as requests see it: what is being erased is not in it. ``dimension`` and ``signature`` of its vectors.
 

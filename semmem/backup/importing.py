@@ -74,7 +74,7 @@ class _Into(NamedTuple):
     done: Imported
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Imports:
     """``signature`` and ``dimension``: of the store's vectors; other ones are computed again. ``wait_s``: how long a
     user's lines wait while others change the same user's memories."""

@@ -34,7 +34,7 @@ class BackupRunning(Exception):
     """One is being taken at this moment."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Snapshots:
     """Takes backups, one at a time. ``copy_journal`` writes the journal's file to a path that is not there, ``census``
     says that such a copy is whole, and how many rows it has of what; both block, and raise JournalError. ``fence`` is

@@ -112,7 +112,7 @@ OFF, UNFIT, LATE, NO_STATE, CHANGED, COMPRESSED = "off", "unfit", "late", "no_st
 not answer in time; there is no state yet; there is one, of another history; it was done."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Compressor:
     """Holds nothing of any request; ``known`` and ``begun`` are of the process. ``is_erased``: whether anything of the
     user's is being erased at the moment, or just was; no state of theirs is used then."""

@@ -46,7 +46,7 @@ _LIST = {"type": "array", "items": {"type": "string"}}
 _SCHEMA = exactly(topic={"type": "string"}, decisions=_LIST, facts=_LIST, answers=_LIST, open=_LIST)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ModelWriter:
     """Asks a language model. ``text_chars_max``: characters of the conversation in one call; of each message its
     beginning and its end are shown when there are more."""
@@ -124,7 +124,7 @@ class Job(Struct, frozen=True):
     before: CurrentState | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Making:
     """Makes states and has them kept.
 

@@ -78,7 +78,7 @@ class Records(ConversationRecords, ContinuedConversations, Protocol):
     """What histories are taken from."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Chains:
     """``messages_max`` of one history, ``timeout_s`` to find it. ``settle`` writes what waits in this process, and
     ``waiting`` says how much that is. ``begin_unknown``: a conversation of which nothing is recorded begins here, and

@@ -90,7 +90,7 @@ class Reading(Enum):
     TWICE = auto()
 
 
-@dataclass(eq=False, repr=False)  # the key is shown nowhere
+@dataclass(eq=False, repr=False)
 class ChangeNews:
     """``changed`` is told of every write to the store. What changes within ``interval_s`` after the last word is told
     together; above ``users_max`` users as "everything". ``key``: the same on all replicas. ``settle_s``: how long a

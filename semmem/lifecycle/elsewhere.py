@@ -32,7 +32,7 @@ class StillShown(SemmemError):
     """A replica that is alive has not said in time that it hides what is being erased."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Elsewhere:
     """``is_own``: whether this process is at it itself. ``settle_s``: longest wait for writes under way. ``obey_s``:
     longest wait for the others, who are asked again every ``poll_s`` where no news comes. ``hidden_s``: how long what

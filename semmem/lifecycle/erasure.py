@@ -94,7 +94,7 @@ class _Progress:
         return Receipt(**{name: self.counts[name] for name in Receipt.__dataclass_fields__})
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Erasure:
     """Forgets. ``store`` is what everybody reads and writes through, and hides what ``marks`` cover; ``everything`` is
     the same without hiding.

@@ -27,7 +27,7 @@ class _Line:
     callers: int = 0
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Holds:
     """``wait_s``: how long a caller waits for its turn and for the hold. ``lease_s``: how long a hold outlives a
     process that died. ``callers_max``: how many of one user may stand in line, the one at work included."""

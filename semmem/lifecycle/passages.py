@@ -20,7 +20,7 @@ PASSAGE_QUOTA = "passage_quota"
 """The reason under which passages are counted that went for want of room."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SaidPassages:
     """``store``, ``everything``, ``records`` and ``waiting`` are the erasure's own. Raises StoreError, JournalError and
     WorkError."""
@@ -61,7 +61,7 @@ class SaidPassages:
         return sum([await self.store.forget(Scope(user), one.id) for one in going])
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PassageQuota:
     """Keeps at most ``per_user_max`` passages of each user. MemoriesRemoved is announced."""
 

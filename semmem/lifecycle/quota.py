@@ -47,7 +47,7 @@ QUOTA = "quota"
 """The reason under which memories are counted that went for want of room."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Quota:
     """Keeps at most ``memories_max`` memories per user, of all kinds together. MemoriesRemoved is announced."""
 

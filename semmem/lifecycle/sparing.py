@@ -60,7 +60,7 @@ class _Plan:
         return bool(self.spared or self.replaced or self.bare)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Sparing:
     """``store`` is what everybody reads and writes through, ``everything`` the same without hiding; ``hides``: whether
     an erasure that has begun takes a memory. ``wait_s``: longest wait for a hold, and for one vector."""

@@ -34,7 +34,7 @@ class Part:
     store: Collection
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class MovableStore:
     """A Store with all that backups and upkeep ask of one: Enumerable, Sweepable, Lagging, DiskBound and Purgeable.
 
@@ -47,7 +47,7 @@ class MovableStore:
     records: ReindexRecords
     _: KW_ONLY
     may_move: bool
-    wants: Callable[[str], None] = field(init=False, default=lambda _user: None)
+    wants: Callable[[str], None] = lambda _user: None
     _live: Part | None = field(init=False, default=None)
     beside: tuple[Part, ...] = field(init=False, default=())
     """What is written to as well: the target, former ones."""

@@ -43,7 +43,7 @@ class _Cut(Exception):
     """Nothing more to be done now: somebody else is at it, or as many were embedded as was allowed."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Reindexing:
     """``moved`` is called with a user whose memories have their new vectors now, ``tell`` with a line for the log when
     it begins, waits or ends. ``lease_s``: so long nobody else takes over from a process that died. ``keep_s``: how long

@@ -34,7 +34,7 @@ class Group:
     merged: tuple[Memory, ...]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Consolidator:
     """Finds and merges near-duplicates of one user, type and project.
 

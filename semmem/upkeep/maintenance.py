@@ -73,7 +73,7 @@ class MaintenanceRules:
     passages_max: int = 10_000
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Maintenance:
     """One run after another; replicas may run it at the same time. MemoriesRemoved is announced for each reason."""
 

@@ -32,7 +32,7 @@ class WritingRules:
 Rules = TypeVar("Rules", bound=WritingRules)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ModelWriting(Generic[Rules]):
     """``model`` None: says only what would be written of."""
 

@@ -73,6 +73,14 @@ async def test_a_user_of_whom_some_have_new_vectors_is_read_without_any() -> Non
     assert [one.embedding for one in await store.list(Scope(ALICE))] == [None, None]
 
 
+async def test_memories_without_vectors_are_read_where_nobody_makes_them_any() -> None:
+    world = World()
+    await world.told_before(TEA)
+    store = world.opened_with("new", NEW)
+    await store.open()
+    assert [one.embedding for one in await store.list(Scope(ALICE))] == [None]
+
+
 async def test_whoever_is_asked_for_is_moved_first() -> None:
     world = World()
     users = [f"user{number}" for number in range(9)]
