@@ -10,7 +10,7 @@ from semmem.dialects import DIALECTS
 from semmem.memory import Answer, Conversation, Scope, TurnEnding
 from semmem.ports.names import fits, usable
 from semmem.ports.usage import DAY_S, Asked, UsageRow, session_name, user_name
-from semmem.usage.prices import Prices
+from semmem.usage.report import Prices
 
 CHARS_PER_TOKEN = 4
 """Of English prose; what a provider does not count is estimated with it, and marked."""
