@@ -29,6 +29,15 @@ class WritingRules:
     timeout_s: float = 30.0
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text about these memories. ``reason`` is empty when it may be remembered, or take their place."""
+
+    of: tuple[Memory, ...]
+    content: str = ""
+    reason: str = ""
+
+
 Rules = TypeVar("Rules", bound=WritingRules)
 
 

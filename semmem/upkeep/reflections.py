@@ -17,7 +17,7 @@ from semmem.ports.errors import ModelRefused
 from semmem.ports.memory_records import WriteRecords
 from semmem.ports.models import exactly
 from semmem.ports.store import Store
-from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
+from semmem.upkeep.model_writing import ModelWriting, WritingRules, Written, made_id, one_line
 
 _RULES = """\
 You get notes about one user, one JSON object per line, each with its number. Say what several of them show together: \
@@ -33,15 +33,6 @@ Answer with JSON and nothing else: {{"patterns": [{{"content": <text>, "notes": 
 
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
 _SCHEMA = exactly(patterns={"type": "array", "items": exactly(content={"type": "string"}, notes=_NUMBERS)})
-
-
-@dataclass(frozen=True, slots=True)
-class Reflection:
-    """A pattern and the memories it rests on. ``reason`` is empty when it may be remembered."""
-
-    content: str
-    of: tuple[Memory, ...]
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +59,7 @@ class Reflector(ModelWriting[ReflectionRules]):
         enough = [group for group in projects.values() if len(group) >= self.rules.size_min]
         return [tuple(group[: self.rules.memories_max]) for group in enough[: self.rules.projects_max]]
 
-    async def reflect(self, memories: tuple[Memory, ...]) -> list[Reflection]:
+    async def reflect(self, memories: tuple[Memory, ...]) -> list[Written]:
         """Ask the model, and look at what it says. Raises ModelUnavailable."""
         rules = self.rules
         told = _RULES.format(patterns_max=rules.patterns_max, size_min=rules.size_min, chars_max=rules.chars_max)
@@ -84,7 +75,7 @@ class Reflector(ModelWriting[ReflectionRules]):
         ]
         return patterns[: rules.patterns_max]
 
-    async def keep(self, reflection: Reflection, *, hold_id: str, now: float) -> Memory | None:
+    async def keep(self, reflection: Written, *, hold_id: str, now: float) -> Memory | None:
         """Remember it, under a hold of its user. None where it is known already, or one of its memories is another by
         now. Raises StoreError, JournalError and EmbedderError."""
         user = reflection.of[0].user
@@ -105,14 +96,14 @@ class Reflector(ModelWriting[ReflectionRules]):
             return None
         return made
 
-    def _judged(self, content: str, notes: Sequence[object], memories: Sequence[Memory]) -> Reflection:
+    def _judged(self, content: str, notes: Sequence[object], memories: Sequence[Memory]) -> Written:
         """``too_few``: memories that it rests on."""
         places = dict.fromkeys(each for each in notes if type(each) is int and 1 <= each <= len(memories))
         of = tuple(memories[place - 1] for place in places)
         too_few = content and len(of) < self.rules.size_min
-        return Reflection(content, of, "too_few" if too_few else self._unfit(content, of))
+        return Written(of, content, "too_few" if too_few else self._unfit(content, of))
 
-    async def _memory(self, reflection: Reflection, now: float) -> Memory:
+    async def _memory(self, reflection: Written, now: float) -> Memory:
         return await self._written(
             reflection.content,
             reflection.of,

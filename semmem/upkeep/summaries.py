@@ -18,7 +18,7 @@ from semmem.ports.errors import ModelRefused
 from semmem.ports.models import exactly
 from semmem.text.grounding import SourceText, names, numbers
 from semmem.upkeep.consolidation import cosines, superseded, unchanged
-from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
+from semmem.upkeep.model_writing import ModelWriting, WritingRules, Written, made_id, one_line
 
 _RULES = """\
 You get notes about one user, one JSON string per line. Write one note that says everything they say, and nothing more.
@@ -31,15 +31,6 @@ You get notes about one user, one JSON string per line. Write one note that says
 Answer with JSON and nothing else: {{"content": <text>}}"""
 
 _SCHEMA = exactly(content={"type": "string"})
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The summary of some related memories. ``reason`` is empty when ``content`` may take their place."""
-
-    of: tuple[Memory, ...]
-    content: str = ""
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +52,15 @@ class Summariser(ModelWriting[SummaryRules]):
         old = [m for m in memories if m.is_retrievable(now) and m.updated_at < older_than and not _is_made(m)]
         return await asyncio.to_thread(self._related, old)
 
-    async def summarise(self, memories: tuple[Memory, ...]) -> Summary:
+    async def summarise(self, memories: tuple[Memory, ...]) -> Written:
         """Ask the model, and look at what it says. Raises ModelUnavailable."""
         told = _RULES.format(chars_max=self.rules.chars_max)
         try:
             items = await self._items(told, (memory.content for memory in memories), _SCHEMA)
         except ModelRefused:
-            return Summary(memories, reason="refused")
+            return Written(memories, reason="refused")
         content = next((text for item in items if (text := one_line(item.get("content"))) is not None), "")
-        return Summary(memories, content, self.refusal(content, memories))
+        return Written(memories, content, self.refusal(content, memories))
 
     def refusal(self, content: str, memories: Sequence[Memory]) -> str:
         """Why a text may not take the place of these memories, in one word; empty when it may. Beside what makes any
@@ -82,7 +73,7 @@ class Summariser(ModelWriting[SummaryRules]):
         kept = all(told.grounds(memory.content, share_min=1.0) for memory in memories)
         return "" if kept and not lost and named <= _names_of(content) else "incomplete"
 
-    async def replace(self, summary: Summary, *, hold_id: str, now: float) -> Memory | None:
+    async def replace(self, summary: Written, *, hold_id: str, now: float) -> Memory | None:
         """Put the summary in its memories' place, under a hold of their user. None when any of them changed meanwhile.
 
         Raises StoreError, JournalError and EmbedderError.
@@ -120,7 +111,7 @@ class Summariser(ModelWriting[SummaryRules]):
                 free[nearest] = False
                 yield tuple(memories[other] for other in sorted(nearest))
 
-    async def _memory(self, summary: Summary, now: float) -> Memory:
+    async def _memory(self, summary: Written, now: float) -> Memory:
         agents, sessions = ({getattr(memory, name) for memory in summary.of} for name in ("agent", "session"))
         return await self._written(
             summary.content,
