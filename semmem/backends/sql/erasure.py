@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, delete, func, literal, or_, select, update
@@ -178,11 +178,10 @@ class SqlErasure(JournalPart):
     @one_write
     def erase_marked(self, conn: Connection) -> Counter[str]:
         forget_states(conn)  # they are made again of what may be kept
-        single = list(conn.execute(select(forgotten_memories)))
-        counts = Counter(turns=_erase_marked_turns(conn, {row.turn_digest: row.forgotten_at for row in single}))
-        counts.update(_erase_beside(conn, {(row.user_digest, row.memory_digest) for row in single}))
-        said = {row.turn_digest: row.forgotten_at for row in single if row.turn_digest}
-        counts["messages"] += forget_marked_turns_said(conn, said) if said else 0
+        until = marks.turns_forgotten(conn)
+        counts = Counter(turns=_erase_marked_turns(conn, until))
+        counts.update(_erase_beside(conn, marks.memories_forgotten(conn)))
+        counts["messages"] += forget_marked_turns_said(conn, until) if until else 0
         counts.update(forget_marked_conversations(conn))
         withhold_marked(conn)
         return counts
@@ -372,7 +371,7 @@ def _is_marked(row: Row[Any], until: dict[str, float]) -> bool:
     return at is not None and row.opened_at <= at
 
 
-def _erase_beside(conn: Connection, single: set[tuple[str, str]]) -> Counter[str]:
+def _erase_beside(conn: Connection, single: Container[tuple[str, str]]) -> Counter[str]:
     """Versions and statistics of marked memories."""
     counts: Counter[str] = Counter()
     for table in (versions, accesses, dropped, votes):

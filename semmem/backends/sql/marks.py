@@ -157,6 +157,13 @@ def memories_forgotten(conn: Connection, *which: ColumnElement[bool]) -> dict[tu
     return {(row.user_digest, row.memory_digest): row.at for row in rows}
 
 
+def turns_forgotten(conn: Connection, *which: ColumnElement[bool]) -> dict[str, float]:
+    """The same by digest of the turn that such a memory was learnt from."""
+    f = forgotten_memories.c
+    found = select(f.turn_digest, func.max(f.forgotten_at).label("at")).where(f.turn_digest != "", *which)
+    return {row.turn_digest: row.at for row in conn.execute(found.group_by(f.turn_digest))}
+
+
 def prune(conn: Connection, forgotten_before: float) -> None:
     for table in (forgotten, forgotten_memories, forgotten_conversations):
         conn.execute(delete(table).where(table.c.forgotten_at < forgotten_before))

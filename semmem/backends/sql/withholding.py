@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, case, func, literal_column, or_, select, update
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.rows import IDS_MAX, among, lines_told
+from semmem.backends.sql.rows import IDS_MAX, among, lines_told, slices
 from semmem.backends.sql.tables import (
     SAID,
     TALK,
@@ -209,9 +209,7 @@ def _erased_turns(conn: Connection, answers: Told) -> dict[str, float]:
     """Of these users, by digest, and until when: those that were erased after the first of these answers was asked."""
     f = forgotten_memories.c
     earliest = min(message.turn_at for _, _, message in answers)
-    known = (f.user_digest.in_(_users(answers)), f.turn_digest != "", f.forgotten_at >= earliest)
-    found = select(f.turn_digest, func.max(f.forgotten_at).label("at")).where(*known).group_by(f.turn_digest)
-    return {row.turn_digest: row.at for row in conn.execute(found)}
+    return marks.turns_forgotten(conn, f.user_digest.in_(_users(answers)), f.forgotten_at >= earliest)
 
 
 def _turns_of(scope: Scope) -> Any:
@@ -277,9 +275,10 @@ def _latest_by_user(conn: Connection, at: ColumnElement[float], which: ColumnEle
 
 def _erased_memories(conn: Connection, users: Sequence[str], names: Sequence[str]) -> dict[tuple[str, str], float]:
     """By digests of user and memory. No prompt is given a memory after it was erased: the time is not compared."""
-    f = forgotten_memories.c
-    rows = among(conn, f.memory_digest, [marks.digest(name) for name in names], f.user_digest.in_(users))
-    return {(row.user_digest, row.memory_digest): row.forgotten_at for row in rows}
+    f, found = forgotten_memories.c, dict[tuple[str, str], float]()
+    for some in slices([marks.digest(name) for name in names]):
+        found |= marks.memories_forgotten(conn, f.memory_digest.in_(some), f.user_digest.in_(users))
+    return found
 
 
 def _users(told: Told) -> list[str]:
