@@ -25,6 +25,9 @@ BLOCK_BYTES = 64 * 1024
 _BLOCK_DIGEST_BYTES = 8
 
 Manifest = Mapping[str, Any]
+LINE_BYTES_MAX = 256 * 1024 * 1024
+"""The manifest is the longest: some 20 bytes for each 64 KiB of a file."""
+Frame = tuple[Mapping[str, Any], bytes]
 
 
 class Damaged(BackupError):
@@ -141,12 +144,6 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-LINE_BYTES_MAX = 256 * 1024 * 1024
-"""The manifest is the longest: some 20 bytes for each 64 KiB of a file."""
-
-Frame = tuple[Mapping[str, Any], bytes]
 
 
 def frame(told: Mapping[str, Any]) -> bytes:

@@ -19,6 +19,8 @@ from semmem.text.digest import digest
 from semmem.turns.recorder import CurrentTurn
 
 _SPEAKERS = (Role.USER, Role.ASSISTANT)
+CHARS_PER_TOKEN = 3.5
+"""Of calls, which are JSON: as ``estimate_tokens`` counts it."""
 
 
 class Part(Struct, frozen=True):
@@ -52,10 +54,6 @@ def _spoken(elements: Sequence[Element], places: Sequence[int]) -> tuple[Part, .
 
 def _chars(parts: Iterable[Part]) -> int:
     return sum(len(part.text) for part in parts)
-
-
-CHARS_PER_TOKEN = 3.5
-"""Of calls, which are JSON: as ``estimate_tokens`` counts it."""
 
 
 def cut(elements: Sequence[Element], *, turns_kept: int) -> int | None:

@@ -13,6 +13,9 @@ from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
 from semmem.ports.memory_records import MemoryRecords, Uses
 from semmem.ports.store import Store
 
+QUOTA = "quota"
+"""The reason under which memories are counted that went for want of room."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decay:
@@ -41,10 +44,6 @@ def value(memory: Memory, uses: Uses, now: float, decay: Decay) -> float:
     strength_s = decay.half_life_s * (1.0 + math.log1p(uses.count))
     kept = math.pow(2.0, -age_s / strength_s)
     return min(max(memory.importance, 0.0), 1.0) * (decay.floor + (1.0 - decay.floor) * kept)
-
-
-QUOTA = "quota"
-"""The reason under which memories are counted that went for want of room."""
 
 
 @dataclass(eq=False, repr=False)

@@ -15,6 +15,10 @@ from semmem.ports.usage import DAY_S, Span, UsageRecords, UsageSum
 MILLION = Decimal(1_000_000)
 UNKNOWN = "unknown"
 """The provider of a model of which nothing is known."""
+TOP = 10
+"""Entries of a list of what is used most."""
+TIMES = ("hour", "day")
+_SUMS = [field.name for field in fields(UsageSum)][1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +79,6 @@ def cost(prices: Prices, sums: Iterable[UsageSum]) -> Cost:
         if prices.reference is not None:
             saved += prices.reference.of(used) - price.of(used)
     return Cost(spent if priced else None, unpriced, saved if priced and prices.reference is not None else None)
-
-
-TOP = 10
-"""Entries of a list of what is used most."""
-TIMES = ("hour", "day")
-_SUMS = [field.name for field in fields(UsageSum)][1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ COUNT_EVERY = 100
 """After so many calls it is looked whether there are too many: to count them takes as long as they are many."""
 
 _RUNNING = api_calls.c.status.is_(None)
+UNSAID_KEPT_S = 86_400.0
+"""So long a process that hears nothing finds that a switch is gone; it reads all of them more often than that."""
+_SAID = or_(memory_switches.c.reading.is_not(None), memory_switches.c.storing.is_not(None))
+_NUMBER = memory_switches.c.number
 
 
 class SqlAccounts(JournalPart):
@@ -143,13 +147,6 @@ def forget_answers(conn: Connection, user: str) -> None:
     mine = select(api_call_users.c.key).where(api_call_users.c.user_digest == digest(user))
     conn.execute(update(api_calls).where(api_calls.c.key.in_(mine)).values(answer=None, keep=0))
     conn.execute(delete(api_call_users).where(api_call_users.c.user_digest == digest(user)))
-
-
-UNSAID_KEPT_S = 86_400.0
-"""So long a process that hears nothing finds that a switch is gone; it reads all of them more often than that."""
-
-_SAID = or_(memory_switches.c.reading.is_not(None), memory_switches.c.storing.is_not(None))
-_NUMBER = memory_switches.c.number
 
 
 def _row(row: Row[tuple[object, ...]]) -> SwitchRow:

@@ -55,6 +55,8 @@ from semmem.ports.talks import Placed, Talk, Unplaced, Utterance
 
 STEPS_MAX = 1000
 """Answers that one chain goes back along."""
+_SPOKEN = (Role.USER.value, Role.ASSISTANT.value)
+_MAY_BE_SHOWN = SAID.withheld == 0
 
 
 class SqlConversationReads(JournalPart):
@@ -326,10 +328,6 @@ def _answer(conn: Connection, scope: Scope, answer_id: str) -> Row[Any] | None:
         return None
     mine = and_(within(conversations, scope), TALK.id == found[0].conversation_id)
     return None if conn.execute(select(TALK.id).where(mine)).one_or_none() is None else found[0]
-
-
-_SPOKEN = (Role.USER.value, Role.ASSISTANT.value)
-_MAY_BE_SHOWN = SAID.withheld == 0
 
 
 def _utterances(conn: Connection, talk: str, turn: str, messages_max: int, chars_max: int) -> tuple[Utterance, ...]:

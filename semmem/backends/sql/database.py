@@ -34,6 +34,9 @@ nothing is."""
 _TELLING = ("08", "28", "3D", "53", "57")
 """Classes of SQLSTATE that speak of the server and of no row: connection, authentication, no such database, no room,
 an operator's doing. Other messages of a server may hold values."""
+REPLICA = "replica_"
+VERSION, VARIANT = 0x7, 0x8
+"""Of a UUID that begins with the milliseconds since 1970 (RFC 9562, 5.7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +194,6 @@ def _told(error: Any) -> str:
     if error.sqlstate[:2] in _TELLING:
         return f"{name}: {diagnostics.message_primary}"
     return f"{name}: SQLSTATE {error.sqlstate}"
-
-
-REPLICA = "replica_"
-VERSION, VARIANT = 0x7, 0x8
-"""Of a UUID that begins with the milliseconds since 1970 (RFC 9562, 5.7)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,11 @@ from semmem.memory import SKEW_S, Forgetting, Memory, MemoryType, Scope
 from semmem.ports.erasure import Mark
 from semmem.ports.errors import JournalError
 
+_SCOPE = ("user_digest", "project_digest", "agent_digest", "session_digest")
+NOBODY = ("", "", "", "")
+"""The scope of a mark that names no user, not even by a digest."""
+_MEMORY = ("user_digest", "memory_digest", "turn_digest")
+
 
 class SqlErasure(JournalPart):
     """ErasureRecords and KnownErasures."""
@@ -289,14 +294,6 @@ def _erase_user(conn: Connection, user: str, at: float) -> int:
         conn.execute(delete(table).where(table.c.user_id == user, table.c.last_at <= at))
     used = forget_usage(conn, marks.digest(user), at)
     return used + conn.execute(delete(accesses).where(accesses.c.user_id == user, accesses.c.last_at <= at)).rowcount
-
-
-ROWS_MAX = 500
-"""Rows in one statement: SQLite takes some thousands of parameters."""
-_SCOPE = ("user_digest", "project_digest", "agent_digest", "session_digest")
-NOBODY = ("", "", "", "")
-"""The scope of a mark that names no user, not even by a digest."""
-_MEMORY = ("user_digest", "memory_digest", "turn_digest")
 
 
 def _digest(name: str) -> str:

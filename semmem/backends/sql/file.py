@@ -33,6 +33,7 @@ ROOM_BYTES = 64 * 1024
 _LOOK_S = 0.005
 _BEGIN = "semmem_begin"
 """Execution option: the statement that begins a transaction, or empty for none."""
+COUNTED = ("turns", "versions", "users")
 
 
 def sqlite_path(url_or_path: str | Path) -> Path:
@@ -212,9 +213,6 @@ class OnlyProcess:
         lock, self._lock = self._lock, -1
         if lock >= 0:
             os.close(lock)
-
-
-COUNTED = ("turns", "versions", "users")
 
 
 def copy_file(source: Path, target: Path, *, busy_timeout_s: float = 5.0) -> None:

@@ -35,6 +35,8 @@ from semmem.ports.memory_records import Dropped, Uses, VoteRow
 VOTES_MAX = 20
 """Beyond so many votes on a memory both counts are halved, so that opinions may change."""
 THOUSANDTHS = 1000
+HOLD = "hold"
+"""Trigger word of a hold."""
 
 
 class SqlMemoryRecords(JournalPart):
@@ -197,10 +199,6 @@ def _counts(conn: Connection, user: str, memory_id: str, said_at: float) -> tupl
     this = select(votes).where(votes.c.user_id == user, votes.c.memory_id == memory_id)
     row = conn.execute(this).one_or_none()
     return (0, 0) if row is None or row.last_at < said_at else (row.up, row.down)
-
-
-HOLD = "hold"
-"""Trigger word of a hold."""
 
 
 def hold_user(conn: Connection, user: str, now: float, lease_s: float) -> str | None:

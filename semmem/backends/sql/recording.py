@@ -55,6 +55,8 @@ from semmem.ports.recording import SaidBefore, TurnClosed
 
 ROWS_MAX = 4000
 """Rows of one answer: 500 messages are asked for at most, most of which have one place or none."""
+LATEST_TURNS = 20
+"""Of so many a session's newest answer is looked for: more are seldom answered at the same time."""
 
 
 class SqlRecording(JournalPart):
@@ -264,10 +266,6 @@ def prune_said(conn: Connection, said_before: float, rows_max: int) -> int:
     key = (said_messages.c.id, said_messages.c.ordinal)
     some = select(*key).where(said_messages.c.at < said_before).order_by(said_messages.c.at).limit(rows_max)
     return conn.execute(delete(said_messages).where(tuple_(*key).in_(some))).rowcount
-
-
-LATEST_TURNS = 20
-"""Of so many a session's newest answer is looked for: more are seldom answered at the same time."""
 
 
 _NEWEST_SESSION = Prepared(

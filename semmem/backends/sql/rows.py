@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 _DERIVED_SESSION = re.compile(r"(.+)\.[0-9]{1,12}", re.DOTALL)
 _UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+NAMES_MAX = 32_766
+"""What SQLite binds in one statement."""
 
 
 def upsert_into(dialect: str, table: Table) -> Any:
@@ -188,10 +190,6 @@ def json_memory(text: str) -> Memory:
         fields["status"] = MemoryStatus(fields["status"])
         fields["source"] = Source(**fields["source"])
         return Memory(**fields)
-
-
-NAMES_MAX = 32_766
-"""What SQLite binds in one statement."""
 
 
 class Prepared:
