@@ -24,8 +24,7 @@ from semmem.backends.worker_process import WorkerProcess
 from semmem.background import JournalWriter, OffloadThreads, Tasks
 from semmem.config import Settings
 from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
-from semmem.lifecycle.hiding_store import HidingStore
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.hiding_store import HidingStore, Marks
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.events import Event
 from semmem.ports.recording import TurnClosed

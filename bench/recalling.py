@@ -23,8 +23,7 @@ from semmem.backends.milvus.rows import row_of
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import OffloadThreads, Tasks
 from semmem.config import Settings
-from semmem.lifecycle.hiding_store import HidingStore
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.hiding_store import HidingStore, Marks
 from semmem.memory import Conversation, Memory, MemoryType, Message, Role, Scope, Vector
 from semmem.ports.embedder import Embedder, EmbedderWrapper
 from semmem.ports.errors import EmbedderError, SemmemError

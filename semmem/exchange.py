@@ -18,9 +18,8 @@ import msgspec
 from msgspec import Struct
 
 from semmem.compression.compressor import Asked, Compressed, Compressor
-from semmem.conversations.chains import Chained, Histories
-from semmem.conversations.joining import GoingOn, Joiner, Joining, WithHistory, as_it_came
-from semmem.conversations.tap import Tapping
+from semmem.conversations.chains import Chained, Chains, GoingOn, Joiner, Joining, WithHistory, as_it_came
+from semmem.conversations.tap import Tap
 from semmem.dialects import BY_NAME, Dialect, Malformed, ParsedRequest, dialect_for
 from semmem.dialects.parsing import ParseLimits, TooMany, parse
 from semmem.memory import Answer, Conversation, Scope, TurnEnding
@@ -48,7 +47,7 @@ from semmem.turns.encodings import decoder_for
 from semmem.turns.ids import session_without_start
 from semmem.turns.observation import Observation, Ticket
 from semmem.turns.recorder import CurrentTurn, TurnRecorder
-from semmem.usage.meter import Metering
+from semmem.usage.meter import Meter
 
 REWRITING_S = 0.05
 """A large body that has its memories late, because a model was asked, has at least so long to be rewritten."""
@@ -114,10 +113,10 @@ class Exchange:
         work: BodyWork | None = None,
         note_uses: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
         after: Callable[[str, float], float] = lambda _user, now: now,
-        meter: Metering | None = None,
-        conversations: Tapping | None = None,
+        meter: Meter | None = None,
+        conversations: Tap | None = None,
         compressor: Compressor | None = None,
-        histories: Histories | None = None,
+        histories: Chains | None = None,
     ) -> None:
         self._askers = askers
         self._turns = turns
@@ -342,7 +341,7 @@ class Exchange:
         return Observation(ticket, status, decoder, reader, self._close_turn)
 
     def _calls_bytes_max(self, ticket: Ticket) -> int:
-        return 0 if ticket.step is None or self._conversations is None else self._conversations.calls_bytes_max
+        return 0 if ticket.step is None or self._conversations is None else self._conversations.chars_max
 
     def _close_turn(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, *, failed: bool) -> None:
         now = self._clock()
@@ -373,7 +372,7 @@ def _record(request: _Request, request_id: str, scope: Scope, turn: str | None, 
 
 
 def _metered(
-    meter: Metering, ticket: Ticket, said: Conversation, turn: CurrentTurn, blocks: Sequence[Block], at: float
+    meter: Meter, ticket: Ticket, said: Conversation, turn: CurrentTurn, blocks: Sequence[Block], at: float
 ) -> Ticket:
     speaks = turn.opened is not None and not turn.opened.resumed
     tokens = sum(block.tokens for block in blocks)

@@ -411,6 +411,11 @@ class Memory:
         """When its words were said."""
         return self.source.time or self.created_at
 
+    def is_retrievable(self, now: float) -> bool:
+        """Whether a search can find it: active, in time, with a vector."""
+        lives = self.expires_at is None or self.expires_at > now
+        return lives and self.status is MemoryStatus.ACTIVE and self.embedding is not None
+
     @property
     def standing(self) -> Standing | None:
         """Why it matters whenever its topic is touched, as far as whoever wrote it said so."""

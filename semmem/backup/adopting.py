@@ -7,7 +7,7 @@ changes nothing: a turn is known by its id. What was erased on either side is er
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 from semmem.backup import BackupError
@@ -64,28 +64,21 @@ class AdoptingJournal(TurnRecords, KnownErasures, ErasureRecords, ProvisionalRec
     """The one that goes on. Raises JournalError."""
 
 
+@dataclass(eq=False, repr=False)
 class Adoption:
     """From ``left`` into ``going_on``. ``progress`` is told lines for a person. ``limits``: of conversations there."""
 
-    def __init__(
-        self,
-        left: AdoptedJournal,
-        going_on: AdoptingJournal,
-        *,
-        clock: Callable[[], float],
-        progress: Callable[[str], None],
-        limits: ConversationLimits | None = None,
-    ) -> None:
-        self._left = left
-        self._going_on = going_on
-        self._clock = clock
-        self._progress = progress
-        self._limits = limits or ConversationLimits()
-        self._done = Adopted()
+    left: AdoptedJournal
+    going_on: AdoptingJournal
+    _: KW_ONLY
+    clock: Callable[[], float]
+    progress: Callable[[str], None]
+    limits: ConversationLimits = field(default_factory=ConversationLimits)
+    _done: Adopted = field(init=False, default_factory=Adopted)
 
     async def run(self) -> Adopted:
         """Raises BackupError while somebody may be at work on ``left``, and JournalError; run it again then."""
-        wait_s = await self._left.leased_until() - self._clock()
+        wait_s = await self.left.leased_until() - self.clock()
         if wait_s > 0:
             raise BackupError(
                 f"a batch in that journal is leased for {wait_s:.0f} more seconds: its semmem may be running."
@@ -100,55 +93,55 @@ class Adoption:
         return self._done
 
     async def _take_erasures(self) -> None:
-        known = set(await self._going_on.marks())
-        new = [mark for mark in await self._left.marks() if mark not in known]
-        await self._going_on.add_marks(new)
+        known = set(await self.going_on.marks())
+        new = [mark for mark in await self.left.marks() if mark not in known]
+        await self.going_on.add_marks(new)
         times = {mark.at for mark in new}
-        for what in await self._going_on.erased_scopes() if new else ():
+        for what in await self.going_on.erased_scopes() if new else ():
             if what.at in times:
-                hold_id, _ = await self._going_on.begin_erasure(what, now=self._clock())
-                await self._going_on.finish_erasure(what, hold_id)
-        await self._going_on.erase_marked()
-        for what in await self._left.pending_erasures(limit=PENDING_MAX):  # who serves finishes them
-            hold_id, _ = await self._going_on.begin_erasure(what, now=self._clock())
-            await self._going_on.release(hold_id)
+                hold_id, _ = await self.going_on.begin_erasure(what, now=self.clock())
+                await self.going_on.finish_erasure(what, hold_id)
+        await self.going_on.erase_marked()
+        for what in await self.left.pending_erasures(limit=PENDING_MAX):  # who serves finishes them
+            hold_id, _ = await self.going_on.begin_erasure(what, now=self.clock())
+            await self.going_on.release(hold_id)
             self._done.pending_erasures += 1
         self._done.marks = len(new)
 
     async def _take_versions(self) -> None:
-        for user in await self._left.named_users():
-            await self._going_on.register_user(user)
+        for user in await self.left.named_users():
+            await self.going_on.register_user(user)
         offset = 0
-        while page := await self._left.kept_versions(offset=offset, limit=VERSIONS_IN_SLICE):
+        while page := await self.left.kept_versions(offset=offset, limit=VERSIONS_IN_SLICE):
             for version in page:
-                if not await self._going_on.erased_among([version]):
-                    await self._going_on.keep_version(version)
+                if not await self.going_on.erased_among([version]):
+                    await self.going_on.keep_version(version)
                     self._done.versions += 1
             offset += len(page)
 
     async def _take_conversations(self) -> None:
         after = ""
-        while page := await self._left.kept_conversations(after=after, limit=CONVERSATIONS_IN_SLICE):
+        while page := await self.left.kept_conversations(after=after, limit=CONVERSATIONS_IN_SLICE):
             for kept, messages in page:
-                put = await self._going_on.put_conversation(kept, messages, self._limits)
+                put = await self.going_on.put_conversation(kept, messages, self.limits)
                 self._done.conversations += put is not None
             after = page[-1][0].id
-        await self._going_on.erase_marked()  # what was shown one of them may have come before it
+        await self.going_on.erase_marked()  # what was shown one of them may have come before it
 
     async def _take_turns(self, after: str) -> str | None:
-        opened, closed, last = await self._left.unlearnt_halves(after=after, limit=TURNS_IN_SLICE)
+        opened, closed, last = await self.left.unlearnt_halves(after=after, limit=TURNS_IN_SLICE)
         if last is None:
             return None
-        await self._going_on.record(opened, closed)
+        await self.going_on.record(opened, closed)
         ids = sorted({turn.id for turn in opened} | {half.turn_id for half in closed})
         users = {turn.id: turn.scope.user for turn in opened}
-        for noted in await self._left.provisional(ids):
-            await self._going_on.note_provisional(noted.turn_id, [noted.memory_id])
+        for noted in await self.left.provisional(ids):
+            await self.going_on.note_provisional(noted.turn_id, [noted.memory_id])
             if noted.forgotten and noted.turn_id in users:
-                await self._going_on.forget_memories(Scope(users[noted.turn_id]), [noted.memory_id])
-        await self._going_on.erase_marked()
-        await self._left.mark_adopted(ids, now=self._clock())
+                await self.going_on.forget_memories(Scope(users[noted.turn_id]), [noted.memory_id])
+        await self.going_on.erase_marked()
+        await self.left.mark_adopted(ids, now=self.clock())
         self._done.turns += len(opened)
         self._done.answers += len(closed)
-        self._progress(f"took over {self._done.turns} turns")
+        self.progress(f"took over {self._done.turns} turns")
         return last

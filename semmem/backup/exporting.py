@@ -1,72 +1,76 @@
-"""Memories with their earlier versions and uses, user by user, as lines that another semmem imports."""
+"""Who has memories; and these with earlier versions and uses, user by user, as lines that another semmem imports."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import Protocol
 
 from semmem.backup import lines
-from semmem.backup.everybody import Everybody
 from semmem.memory import Memory, Scope
 from semmem.passages.everything import everything
 from semmem.ports.memory_records import MemoryRecords, Uses
-from semmem.ports.store import Store
+from semmem.ports.store import Enumerable, Store
+
+USERS_MAX = 2**31 - 1
 
 
-@dataclass(slots=True)
-class _Told:
-    users: int = 0
-    memories: int = 0
-    versions: int = 0
+class Known(Protocol):
+    """Who may have memories, as the journal knows it. Raises JournalError."""
+
+    async def users_due(self, *, maintained_before: float, limit: int) -> list[str]: ...
 
 
+class Everybody:
+    """Both are asked: rows that are being moved may be missing in the store's answer, and users whom nobody has told
+    the journal of in the other."""
+
+    def __init__(self, store: Enumerable, known: Known) -> None:
+        self._store = store
+        self._known = known
+
+    async def users(self) -> list[str]:
+        """Whoever has memories, or had some as far as the journal knows. Raises StoreError and JournalError."""
+        known = await self._known.users_due(maintained_before=math.inf, limit=USERS_MAX)
+        return sorted(await self._store.users() | set(known))
+
+
+@dataclass(eq=False, repr=False)
 class Exports:
     """``store`` as requests see it: what is being erased is not in it. ``dimension`` and ``signature`` of its vectors.
 
     Each user is one moment, all of them are not: who changes memories meanwhile is in it before or after.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        everybody: Everybody,
-        records: MemoryRecords,
-        *,
-        signature: str,
-        dimension: int,
-        clock: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._everybody = everybody
-        self._records = records
-        self._signature = signature
-        self._dimension = dimension
-        self._clock = clock
-
-    async def users(self) -> list[str]:
-        """As Everybody says."""
-        return await self._everybody.users()
+    store: Store
+    everybody: Everybody
+    records: MemoryRecords
+    _: KW_ONLY
+    signature: str
+    dimension: int
+    clock: Callable[[], float]
 
     async def stream(self, users: Sequence[str]) -> AsyncIterator[bytes]:
         """The first line, the users' lines, the last line. Raises StoreError and JournalError: then that is missing."""
-        told = _Told()
-        header = lines.Header(lines.FORMAT, self._clock(), self._signature, self._dimension, len(users))
+        told = lines.End(0, 0, 0)
+        header = lines.Header(lines.FORMAT, self.clock(), self.signature, self.dimension, len(users))
         yield lines.digested(header)
         for user in users:
-            memories = await everything(self._store, user)
+            memories = await everything(self.store, user)
             if memories:
-                uses, versions = await self._records.uses(user), await self._versions(user, memories)
+                uses, versions = await self.records.uses(user), await self._versions(user, memories)
                 told.users += 1
                 told.memories += len(memories)
                 told.versions += sum(map(len, versions.values()))
                 yield await asyncio.to_thread(_written, memories, versions, uses)
-        yield lines.digested(lines.End(told.users, told.memories, told.versions))
+        yield lines.digested(told)
 
     async def _versions(self, user: str, memories: Sequence[Memory]) -> dict[str, list[Memory]]:
-        recorded = await self._records.recorded_ids(user)
+        recorded = await self.records.recorded_ids(user)
         ids = [memory.id for memory in memories if memory.id in recorded]
-        return {memory_id: await self._records.versions(Scope(user), memory_id) for memory_id in ids}
+        return {memory_id: await self.records.versions(Scope(user), memory_id) for memory_id in ids}
 
 
 def _written(memories: Sequence[Memory], versions: Mapping[str, Sequence[Memory]], uses: Mapping[str, Uses]) -> bytes:

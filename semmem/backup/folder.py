@@ -1,6 +1,9 @@
-"""A backup as a folder: a journal, memories, the fence key, and a manifest: written last, it knows every block.
+"""A backup as a folder: a journal, memories, the fence key, and a manifest: written last, it knows every block. Without
+a whole manifest it is no backup, so one that was interrupted cannot pass for one. All calls block.
 
-Without a whole manifest it is no backup, so one that was interrupted cannot pass for one. All calls block.
+And a backup on its way from the process that takes it to the one that keeps it, as frames. Each is one line of JSON;
+``{"file": name, "bytes": n}`` is followed by that many bytes, to be added to the file. The last line is
+``{"manifest": ...}`` or ``{"failed": reason}``; a stream without either was cut off.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,9 @@ BLOCK_BYTES = 64 * 1024
 _BLOCK_DIGEST_BYTES = 8
 
 Manifest = Mapping[str, Any]
+LINE_BYTES_MAX = 256 * 1024 * 1024
+"""The manifest is the longest: some 20 bytes for each 64 KiB of a file."""
+Frame = tuple[Mapping[str, Any], bytes]
 
 
 class Damaged(BackupError):
@@ -70,7 +76,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise BackupError(f"{folder} has no {MANIFEST}: it is no backup, or one that was not finished") from None
     except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"{folder / MANIFEST} cannot be read: {type(error).__name__}") from None
-    if not isinstance(manifest, dict) or manifest.get("digest") != _manifest_digest(_without_digest(manifest)):
+    if not isinstance(manifest, dict) or manifest.get("digest") != _manifest_digest(manifest):
         raise Damaged(f"{folder / MANIFEST} was changed: its digest is of other content")
     if manifest.get("format") != FORMAT:
         raise BackupError(f"the backup has format {manifest.get('format')}; this build knows format {FORMAT}")
@@ -126,12 +132,10 @@ def _block_digest(block: bytes) -> str:
     return hashlib.blake2b(block, digest_size=_BLOCK_DIGEST_BYTES).hexdigest()
 
 
-def _manifest_digest(told: Manifest) -> str:
+def _manifest_digest(manifest: Manifest) -> str:
+    """Of all its members but the digest."""
+    told = {name: value for name, value in manifest.items() if name != "digest"}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode("ascii")).hexdigest()
-
-
-def _without_digest(manifest: Manifest) -> dict[str, Any]:
-    return {name: value for name, value in manifest.items() if name != "digest"}
 
 
 def _sync(path: Path) -> None:
@@ -140,3 +144,54 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def frame(told: Mapping[str, Any]) -> bytes:
+    return json.dumps(told).encode("ascii") + b"\n"
+
+
+def file_frame(name: str, content: bytes) -> bytes:
+    return frame({"file": name, "bytes": len(content)}) + content
+
+
+def frames(chunks: Iterable[bytes]) -> Iterator[Frame]:
+    """The frames of a stream. Raises BackupError for what is none, and at an end in the middle of one."""
+    waiting, source = bytearray(), iter(chunks)
+    while _fill(waiting, source, until=1):
+        told = _told(_line(waiting, source))
+        size = told.get("bytes", 0)
+        if not _fill(waiting, source, until=size):
+            raise BackupError("the stream ended in the middle of a file")
+        content = bytes(waiting[:size])
+        del waiting[:size]
+        yield told, content
+
+
+def _line(waiting: bytearray, source: Iterator[bytes]) -> bytes:
+    seen = 0
+    while (end := waiting.find(b"\n", seen)) < 0:
+        seen = len(waiting)
+        if seen > LINE_BYTES_MAX or not _fill(waiting, source, until=seen + 1):
+            raise BackupError("the stream ended in the middle of a line")
+    line = bytes(waiting[:end])
+    del waiting[: end + 1]
+    return line
+
+
+def _fill(waiting: bytearray, source: Iterator[bytes], *, until: int) -> bool:
+    while len(waiting) < until:
+        chunk = next(source, None)
+        if chunk is None:
+            return False
+        waiting += chunk
+    return True
+
+
+def _told(line: bytes) -> Mapping[str, Any]:
+    try:
+        told = json.loads(line)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise BackupError("the answer is no backup")
+    return told

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from semmem.backup import folder, lines
-from semmem.backup.everybody import Everybody
-from semmem.backup.frames import file_frame, frame
+from semmem.backup.exporting import Everybody
+from semmem.backup.folder import file_frame, frame
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory
 from semmem.passages.everything import everything
@@ -30,57 +30,36 @@ PROGRESS_USERS = 100
 CHUNK_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
-    """The journal's file, for whoever copies it. Both calls block, and raise JournalError."""
-
-    copy: Callable[[Path], None]
-    """To a path that is not there."""
-    census: Callable[[Path], dict[str, int]]
-    """Of a copy: that it is whole, and how many rows it has of what."""
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a backup says of the semmem that it was taken of. ``fence`` is the file of the fence's key."""
-
-    version: str
-    signature: str
-    dimension: int
-    fence: Path
-
-
 class BackupRunning(Exception):
     """One is being taken at this moment."""
 
 
+@dataclass(eq=False, repr=False)
 class Snapshots:
-    """Takes backups, one at a time. ``spool``: a folder for copies of what is being taken, on the same disk as the
-    data; what an earlier process left there goes at once."""
+    """Takes backups, one at a time. ``copy_journal`` writes the journal's file to a path that is not there, ``census``
+    says that such a copy is whole, and how many rows it has of what; both block, and raise JournalError. ``fence`` is
+    the file of the fence's key. ``spool``: a folder for copies of what is being taken, on the same disk as the data;
+    what an earlier process left there goes at once."""
 
-    def __init__(
-        self,
-        store: Store,
-        everybody: Everybody,
-        gate: WriteGate,
-        journal: Journal,
-        about: About,
-        *,
-        spool: Path,
-        clock: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._everybody = everybody
-        self._gate = gate
-        self._journal = journal
-        self._about = about
-        self._spool = spool
-        self._clock = clock
-        self._running = False
-        shutil.rmtree(spool, ignore_errors=True)
+    store: Store
+    everybody: Everybody
+    gate: WriteGate
+    copy_journal: Callable[[Path], None]
+    census: Callable[[Path], dict[str, int]]
+    _: KW_ONLY
+    version: str
+    signature: str
+    dimension: int
+    fence: Path
+    spool: Path
+    clock: Callable[[], float]
+    _running: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        shutil.rmtree(self.spool, ignore_errors=True)
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """A backup as a stream (semmem.backup.frames). Raises BackupRunning before anything is given."""
+        """A backup as a stream (semmem.backup.folder). Raises BackupRunning before anything is given."""
         if self._running:
             raise BackupRunning
         self._running = True
@@ -91,13 +70,13 @@ class Snapshots:
             yield frame({"failed": f"{type(error).__name__}: {error}"})
         finally:
             self._running = False
-            shutil.rmtree(self._spool, ignore_errors=True)
+            shutil.rmtree(self.spool, ignore_errors=True)
 
     async def _taken(self) -> AsyncIterator[bytes]:
-        await asyncio.to_thread(self._spool.mkdir, mode=0o700, parents=True)
-        users = await self._everybody.users()
-        copies = _Copies(self._spool / "copies")
-        with self._gate.noting() as changed:
+        await asyncio.to_thread(self.spool.mkdir, mode=0o700, parents=True)
+        users = await self.everybody.users()
+        copies = _Copies(self.spool / "copies")
+        with self.gate.noting() as changed:
             for number, user in enumerate(users):
                 await self._copy(copies, user)
                 if number % PROGRESS_USERS == 0:
@@ -107,14 +86,14 @@ class Snapshots:
                     break
                 yield frame({"progress": f"{len(changed)} users changed meanwhile, copied again"})
                 await self._copy_changed(copies, changed)
-            async with self._gate.closed():
-                taken_at = self._clock()
-                await asyncio.to_thread(self._journal.copy, self._spool / folder.JOURNAL)
+            async with self.gate.closed():
+                taken_at = self.clock()
+                await asyncio.to_thread(self.copy_journal, self.spool / folder.JOURNAL)
                 await self._copy_changed(copies, changed)
         yield frame({"progress": "copied; computing digests"})
         manifest = await asyncio.to_thread(self._assembled, copies, taken_at)
         for name in manifest["files"]:
-            async for chunk in _chunks(self._spool / name):
+            async for chunk in _chunks(self.spool / name):
                 yield file_frame(name, chunk)
         yield frame({"manifest": manifest})
 
@@ -125,26 +104,26 @@ class Snapshots:
             await self._copy(copies, user)
 
     async def _copy(self, copies: _Copies, user: str) -> None:
-        await asyncio.to_thread(copies.put, user, await everything(self._store, user))
+        await asyncio.to_thread(copies.put, user, await everything(self.store, user))
 
     def _assembled(self, copies: _Copies, taken_at: float) -> dict[str, Any]:
         """Put the files together. Blocking."""
-        about, spool = self._about, self._spool
-        header = lines.Header(lines.FORMAT, taken_at, about.signature, about.dimension, copies.users)
+        spool = self.spool
+        header = lines.Header(lines.FORMAT, taken_at, self.signature, self.dimension, copies.users)
         end = lines.End(copies.users, copies.memories, 0)
         copies.write(spool / folder.MEMORIES, header, end)
-        if about.fence.exists():
-            shutil.copy(about.fence, spool / folder.FENCE)
+        if self.fence.exists():
+            shutil.copy(self.fence, spool / folder.FENCE)
         return folder.signed(
             {
                 "format": folder.FORMAT,
-                "semmem": about.version,
+                "semmem": self.version,
                 "taken_at": taken_at,
-                "signature": about.signature,
-                "dimension": about.dimension,
+                "signature": self.signature,
+                "dimension": self.dimension,
                 "users": copies.users,
                 "memories": copies.memories,
-                "journal": self._journal.census(spool / folder.JOURNAL),
+                "journal": self.census(spool / folder.JOURNAL),
                 "files": folder.describe_all(spool),
             }
         )

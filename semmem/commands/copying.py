@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import httpx
 
-from semmem.backup import BackupError, erasures, folder, frames, lines
+from semmem.backup import BackupError, erasures, folder, lines
 from semmem.commands.asking import Api, refusal
 from semmem.commands.command import Failure
 from semmem.commands.terminal import Progress, say
@@ -44,7 +44,7 @@ def backup(api: Api, destination: Path) -> dict[str, Any]:
 
 def _receive(answer: httpx.Response, unfinished: Path) -> folder.Manifest:
     progress, size = Progress("backup"), 0
-    for told, content in frames.frames(answer.iter_raw()):
+    for told, content in folder.frames(answer.iter_raw()):
         if "failed" in told:
             raise BackupError(f"the backup failed: {told['failed']}")
         if "manifest" in told:

@@ -22,6 +22,8 @@ from semmem.compression.cutting import (
     gone_of,
     kept_of,
     may_part,
+    parts_of,
+    places_of,
     replaceable,
     start_behind,
     tokens_of,
@@ -30,10 +32,9 @@ from semmem.compression.cutting import (
 )
 from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Job
-from semmem.compression.parts import parts_of, places_of
 from semmem.compression.rendering import rendered
 from semmem.dialects import Malformed, ParsedRequest
-from semmem.memory import Conversation, Element, Replacement, Scope
+from semmem.memory import Conversation, Element, Replacement
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, LongRequest, nobody_listens
 from semmem.ports.session_states import SessionState
@@ -90,6 +91,16 @@ class Asked(Struct, frozen=True):
     now: float
 
 
+class _Long(Struct, frozen=True):
+    """A request that may be long enough, of the turn of this id: its elements, and the estimated tokens of each."""
+
+    asked: Asked
+    turn: CurrentTurn
+    turn_id: str
+    elements: Sequence[Element]
+    tokens: Sequence[int]
+
+
 class Jobs(Protocol):
     """Takes states to be made, without waiting."""
 
@@ -101,145 +112,112 @@ OFF, UNFIT, LATE, NO_STATE, CHANGED, COMPRESSED = "off", "unfit", "late", "no_st
 not answer in time; there is no state yet; there is one, of another history; it was done."""
 
 
+@dataclass(eq=False, repr=False)
 class Compressor:
     """Holds nothing of any request; ``known`` and ``begun`` are of the process. ``is_erased``: whether anything of the
     user's is being erased at the moment, or just was; no state of theirs is used then."""
 
-    def __init__(
-        self,
-        known: KnownStates,
-        begun: BegunTurns,
-        jobs: Jobs,
-        fence: Fence,
-        rules: CompressionRules,
-        announce: Announce = nobody_listens,
-        is_erased: Callable[[str], bool] = lambda _user: False,
-    ) -> None:
-        self._known = known
-        self._begun = begun
-        self._jobs = jobs
-        self._fence = fence
-        self._rules = rules
-        self._announce = announce
-        self._is_erased = is_erased
+    known: KnownStates
+    begun: BegunTurns
+    jobs: Jobs
+    fence: Fence
+    rules: CompressionRules
+    announce: Announce = nobody_listens
+    is_erased: Callable[[str], bool] = lambda _user: False
 
     async def compress(self, asked: Asked, turn: CurrentTurn, allowed: Permission, work: BodyWork) -> Compressed | None:
         """How the request is compressed; None when it goes on as it came. Raises nothing expected."""
-        if asked.body_bytes < self._rules.from_tokens or turn.id is None or turn.messages is None:
+        if asked.body_bytes < self.rules.from_tokens or turn.id is None or turn.messages is None:
             return None
-        session = turn.scope.session
-        if not session or self._is_erased(turn.scope.user) or asked.said is not asked.parsed.conversation:
+        if not turn.scope.session or self.is_erased(turn.scope.user) or asked.said is not asked.parsed.conversation:
             return None  # the last: with blocks of ours in it, from a proxy before
         try:
-            elements, tokens = await work.do(asked.body_bytes, partial(_read, asked.parsed), until=asked.deadline.at)
+            long = await work.do(asked.body_bytes, partial(_read, asked, turn, turn.id), until=asked.deadline.at)
         except (Malformed, TimeoutError):
             return None
-        if sum(tokens) < self._rules.from_tokens:
+        if sum(long.tokens) < self.rules.from_tokens:
             return None
         if is_switched_off(asked.head):
-            self._announce(LongRequest(OFF))
+            self.announce(LongRequest(OFF))
             return None
-        return await self._long(asked, turn, session, elements, tokens, allowed)
+        return await self._long(long, allowed)
 
-    async def _long(
-        self,
-        asked: Asked,
-        turn: CurrentTurn,
-        session: str,
-        elements: Sequence[Element],
-        tokens: Sequence[int],
-        allowed: Permission,
-    ) -> Compressed | None:
-        start = cut(elements, turns_kept=self._rules.turns_kept)
+    async def _long(self, long: _Long, allowed: Permission) -> Compressed | None:
+        start = cut(long.elements, turns_kept=self.rules.turns_kept)
         if start is None:
-            self._announce(LongRequest(UNFIT))
+            self.announce(LongRequest(UNFIT))
             return None
-        turns = users_of(asked.said)
-        states = await self._states(turn.scope, session, asked)
+        user = long.turn.scope.user
+        states = await self._states(long)
         if states is None:
-            self._begun.put(turn.id or "", turn.scope.user, self._begun.get(turn.id or "") or NONE)
-            self._announce(LongRequest(LATE))
+            self.begun.put(long.turn_id, user, self.begun.get(long.turn_id) or NONE)
+            self.announce(LongRequest(LATE))
             return None
-        fitting = [state for state in states if self._fits(state, elements)]
-        if allowed.store and not (turn.opened is not None and turn.opened.resumed):
-            self._order(asked, turn, session, elements, tokens, start, turns, fitting)
+        fitting = [state for state in states if self._fits(state, long.elements)]
+        turns = users_of(long.asked.said)
+        if allowed.store and not (long.turn.opened is not None and long.turn.opened.resumed):
+            self._order(long, start, turns, fitting)
         if not allowed.read:
             return None
-        used = self._chosen(turn.id or "", turn.scope.user, turns, fitting)
+        used = self._chosen(long.turn_id, user, turns, fitting)
         if used is None:
-            self._announce(LongRequest(CHANGED if states and not fitting else NO_STATE))
+            self.announce(LongRequest(CHANGED if states and not fitting else NO_STATE))
             return None
-        done = self._compressed(used, asked.said, elements, tokens)
-        self._announce(LongRequest(COMPRESSED, done.tokens_before, done.tokens_after))
+        done = self._compressed(used, long)
+        self.announce(LongRequest(COMPRESSED, done.tokens_before, done.tokens_after))
         return done
 
     # --- which state -------------------------------------------------------------------------------------------------
 
-    async def _states(self, scope: Scope, session: str, asked: Asked) -> list[SessionState] | None:
+    async def _states(self, long: _Long) -> list[SessionState] | None:
+        asked, scope = long.asked, long.turn.scope
         try:
-            async with asked.deadline.limit(), asyncio.timeout(self._rules.lookup_s):
-                return await self._known.states(scope.user, session, now=asked.now)
+            async with asked.deadline.limit(), asyncio.timeout(self.rules.lookup_s):
+                return await self.known.states(scope.user, scope.session or "", now=asked.now)
         except (TimeoutError, JournalError):
             return None
 
     def _fits(self, state: SessionState, elements: Sequence[Element]) -> bool:
         """Whether these begin with what the state stands for, and may be parted behind it."""
         start = start_behind(elements, state.replaced)
-        if start is None or not may_part(elements, start, turns_kept=self._rules.turns_kept):
+        if start is None or not may_part(elements, start, turns_kept=self.rules.turns_kept):
             return False
         return digest_of(elements, replaceable(elements, start)) == state.digest
 
     def _chosen(self, turn_id: str, user: str, turns: int, fitting: Sequence[SessionState]) -> SessionState | None:
         """The state that the turn's first request had; the newest that is of an earlier turn, if this is the first."""
-        had = self._begun.get(turn_id)
+        had = self.begun.get(turn_id)
         if had is None:
             chosen = next((state for state in fitting if state.turns < turns), None)
-            self._begun.put(turn_id, user, NONE if chosen is None else chosen.turns)
+            self.begun.put(turn_id, user, NONE if chosen is None else chosen.turns)
             return chosen
         return next((state for state in fitting if state.turns == had), None)
 
-    def _compressed(
-        self, state: SessionState, said: Conversation, elements: Sequence[Element], tokens: Sequence[int]
-    ) -> Compressed:
+    def _compressed(self, state: SessionState, long: _Long) -> Compressed:
+        elements, said = long.elements, long.asked.said
         places = replaceable(elements, start_behind(elements, state.replaced) or 0)
-        text = rendered(state.state, lambda inside: self._fence.mark(state.user, inside))
-        before = sum(tokens)
-        gone = gone_of(said, elements, places)
-        return Compressed(
-            Replacement(places, text),
-            kept_of(said, gone),
-            len(places),
-            before,
-            before - sum(tokens[place] for place in places) + estimate_tokens(text),
-            gone,
-        )
+        text = rendered(state.state, lambda inside: self.fence.mark(state.user, inside))
+        before, gone = sum(long.tokens), gone_of(said, elements, places)
+        after = before - sum(long.tokens[place] for place in places) + estimate_tokens(text)
+        return Compressed(Replacement(places, text), kept_of(said, gone), len(places), before, after, gone)
 
     # --- the next state ----------------------------------------------------------------------------------------------
 
-    def _order(
-        self,
-        asked: Asked,
-        turn: CurrentTurn,
-        session: str,
-        elements: Sequence[Element],
-        tokens: Sequence[int],
-        start: int,
-        turns: int,
-        fitting: Sequence[SessionState],
-    ) -> None:
+    def _order(self, long: _Long, start: int, turns: int, fitting: Sequence[SessionState]) -> None:
         """Have a state made, unless the newest is of a few turns ago, or the state would hardly be shorter."""
-        if fitting and turns - fitting[0].turns < self._rules.renew_turns:
+        if fitting and turns - fitting[0].turns < self.rules.renew_turns:
             return
+        elements, turn, asked = long.elements, long.turn, long.asked
         places = replaceable(elements, start)
-        if sum(tokens[place] for place in places) < WORTH_TIMES * self._rules.state_tokens_max:
+        if sum(long.tokens[place] for place in places) < WORTH_TIMES * self.rules.state_tokens_max:
             return
-        parts, is_whole = parts_of(elements, places, fitting[0] if fitting else None, self._rules.source_chars_max)
+        parts, is_whole = parts_of(elements, places, fitting[0] if fitting else None, self.rules.source_chars_max)
         if not parts:
             return
-        self._jobs.offer(
+        self.jobs.offer(
             Job(
                 user=turn.scope.user,
-                session=session,
+                session=turn.scope.session or "",
                 replaced=len(places),
                 digest=digest_of(elements, places),
                 turns=turns,
@@ -251,11 +229,10 @@ class Compressor:
         )
 
 
-def _read(parsed: ParsedRequest) -> tuple[Sequence[Element], Sequence[int]]:
-    """The request's elements, and the tokens of each: to estimate them takes as long as to read them. Raises
-    Malformed."""
-    elements = parsed.elements()
-    return elements, [tokens_of([element]) for element in elements]
+def _read(asked: Asked, turn: CurrentTurn, turn_id: str) -> _Long:
+    """To estimate tokens takes as long as to read elements. Raises Malformed."""
+    elements = asked.parsed.elements()
+    return _Long(asked, turn, turn_id, elements, [tokens_of([element]) for element in elements])
 
 
 def is_switched_off(head: RequestHead) -> bool:

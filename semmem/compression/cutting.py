@@ -2,21 +2,58 @@
 
 What stays begins with an answer of the assistant's, and the user's next words behind it: the state takes the place of
 the message that was answered, so that roles alternate as they did and nobody's words are invented. Instructions stay
-wherever they stand. No result of a tool is parted from its call.
+wherever they stand. No result of a tool is parted from its call. What goes is what a state is made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from semmem.memory import Conversation, Element, Role
+from semmem.ports.session_states import Place, SessionState
 from semmem.retrieval.context import estimate_tokens
 from semmem.text.digest import digest
+from semmem.turns.recorder import CurrentTurn
 
+_SPEAKERS = (Role.USER, Role.ASSISTANT)
 CHARS_PER_TOKEN = 3.5
 """Of calls, which are JSON: as ``estimate_tokens`` counts it."""
+
+
+class Part(Struct, frozen=True):
+    """Somebody's words among those that a state is made of: the user's or the assistant's."""
+
+    role: Role
+    text: str
+
+
+def parts_of(
+    elements: Sequence[Element], places: Sequence[int], before: SessionState | None, chars_max: int
+) -> tuple[tuple[Part, ...], bool]:
+    """What users and assistants said in these elements, and whether that is all. Where it is too long it is what was
+    said since the state before, and nothing where there is none, or where that is too long as well."""
+    if _chars(whole := _spoken(elements, places)) <= chars_max:
+        return whole, True
+    since = _spoken(elements, places[before.replaced :]) if before is not None else ()
+    return (since, False) if _chars(since) <= chars_max else ((), False)
+
+
+def places_of(turn: CurrentTurn, users: int) -> tuple[Place, ...]:
+    """The first so many messages of the user's, those without text apart."""
+    history = turn.messages.history_backwards() if turn.messages is not None else ()
+    return tuple(Place(each.id, each.ordinal) for each in history if each.ordinal <= users)
+
+
+def _spoken(elements: Sequence[Element], places: Sequence[int]) -> tuple[Part, ...]:
+    found = (elements[place] for place in places)
+    return tuple(Part(each.role, each.text) for each in found if each.role in _SPEAKERS and each.text.strip())
+
+
+def _chars(parts: Iterable[Part]) -> int:
+    return sum(len(part.text) for part in parts)
 
 
 def cut(elements: Sequence[Element], *, turns_kept: int) -> int | None:

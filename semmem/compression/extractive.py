@@ -15,7 +15,7 @@ from math import sqrt
 
 from msgspec import Struct
 
-from semmem.compression.parts import Part
+from semmem.compression.cutting import Part
 from semmem.compression.rendering import FRAME_TOKENS, line_tokens
 from semmem.extraction.lasting.classifier import judge
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
@@ -73,10 +73,6 @@ class _Sentence(Struct):
         if not self.numbers <= other.numbers:
             return False
         return self.share_in(other.words) >= SAME_SHARE_MIN
-
-    def worth_beside(self, told: Set[str]) -> float:
-        """What it is worth where these words are told already."""
-        return self.worth * (1 - ALIKE * self.share_in(told))
 
     def share_in(self, told: Set[str]) -> float:
         """The share of its words that are among these."""

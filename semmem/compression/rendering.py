@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator
 from semmem.ports.session_states import CurrentState
 from semmem.retrieval.context import STATE_HEADER, estimate_tokens, fenced, neutralise
 
-LINE_CHARS_MAX = 300
-"""Of one line of a state."""
-
 
 def rendered(state: CurrentState, mark: Callable[[str], str]) -> str:
     """The block. The same state gives the same bytes."""

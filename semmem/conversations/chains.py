@@ -11,17 +11,26 @@ request after another claims the conversation (semmem.ports.continuing).
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import Protocol, TypeVar
 
-from semmem.memory import Past, Role, Scope
-from semmem.ports.continuing import Continued
+from msgspec import Struct
+from msgspec.structs import replace
+
+from semmem.dialects import Dialect, Malformed, ParsedRequest
+from semmem.dialects.parsing import TooMany, parse
+from semmem.memory import Conversation, Past, Role, Scope
+from semmem.ports.continuing import UNRESOLVED, Continued
 from semmem.ports.conversations import ConversationRecords, KeptMessage, Whole
 from semmem.ports.errors import JournalError
+from semmem.request.body_work import BodyWork
+from semmem.request.limits import ExchangeLimits
+from semmem.turns.sessions import AnsweredTurn
 
 T = TypeVar("T")
 
@@ -69,45 +78,21 @@ class Records(ConversationRecords, ContinuedConversations, Protocol):
     """What histories are taken from."""
 
 
-class Histories(Protocol):
-    """What an exchange asks for histories; see Chains."""
-
-    async def history(self, scope: Scope, answer_id: str, *, until: float | None) -> Sequence[Past] | Chained: ...
-
-    async def talk(self, scope: Scope, *, until: float | None) -> Talk | Chained: ...
-
-    async def claim(
-        self, scope: Scope, talk: Talk, claim: str, *, now: float, until: float | None
-    ) -> Chained | None: ...
-
-    def count(self, word: Chained) -> None: ...
-
-
+@dataclass(eq=False, repr=False)
 class Chains:
     """``messages_max`` of one history, ``timeout_s`` to find it. ``settle`` writes what waits in this process, and
     ``waiting`` says how much that is. ``begin_unknown``: a conversation of which nothing is recorded begins here, and
     the user has at most ``per_user_max``. ``counts``: requests by what became of them."""
 
-    def __init__(
-        self,
-        records: Records,
-        *,
-        settle: Callable[[], Awaitable[object]],
-        waiting: Callable[[], int],
-        messages_max: int,
-        timeout_s: float,
-        begin_unknown: bool = False,
-        per_user_max: int = 1000,
-        counts: Counter[str] | None = None,
-    ) -> None:
-        self._records = records
-        self._settle = settle
-        self._waiting = waiting
-        self._messages_max = messages_max
-        self._timeout_s = timeout_s
-        self._begin_unknown = begin_unknown
-        self._per_user_max = per_user_max
-        self.counts = Counter[str]() if counts is None else counts
+    records: Records
+    _: KW_ONLY
+    settle: Callable[[], Awaitable[object]]
+    waiting: Callable[[], int]
+    messages_max: int
+    timeout_s: float
+    begin_unknown: bool = False
+    per_user_max: int = 1000
+    counts: Counter[str] = field(default_factory=Counter)
 
     def count(self, word: Chained) -> None:
         self.counts[word.value] += 1
@@ -128,15 +113,15 @@ class Chains:
     async def claim(self, scope: Scope, talk: Talk, claim: str, *, now: float, until: float | None) -> Chained | None:
         """Whether it is this request's to go on with it; why not. Never raises. What is late may be claimed all the
         same."""
-        limit = self._per_user_max
-        claiming = self._records.claim_conversation(scope, talk.seen, claim, now=now, per_user_max=limit)
+        limit = self.per_user_max
+        claiming = self.records.claim_conversation(scope, talk.seen, claim, now=now, per_user_max=limit)
         taken = await self._in_time(claiming, until)
         if isinstance(taken, Chained):
             return taken
         return None if taken else Chained.GAP
 
     async def _in_time(self, work: Awaitable[T], until: float | None) -> T | Chained:
-        late = asyncio.get_running_loop().time() + self._timeout_s
+        late = asyncio.get_running_loop().time() + self.timeout_s
         try:
             async with asyncio.timeout_at(late if until is None else min(late, until)):
                 return await work
@@ -147,12 +132,12 @@ class Chains:
 
     async def _talk(self, scope: Scope) -> Talk | Chained:
         """Raises JournalError."""
-        look = partial(self._records.continued, scope)
+        look = partial(self.records.continued, scope)
         seen = await self._settled(look, lambda seen: not (seen and seen.is_open))
-        if seen is None and self._begin_unknown and self._waiting():
+        if seen is None and self.begin_unknown and self.waiting():
             seen = await self._written(look)
         if seen is None:
-            return Talk() if self._begin_unknown else Chained.UNKNOWN
+            return Talk() if self.begin_unknown else Chained.UNKNOWN
         if not seen.progress:
             return Chained.UNKNOWN
         if not seen.is_free:
@@ -164,7 +149,7 @@ class Chains:
         return history if isinstance(history, Chained) else Talk(history, seen.last_answer, chain[-1].turn, seen)
 
     def _judged(self, chain: Sequence[KeptMessage], answer_id: str) -> Sequence[Past] | Chained:
-        if len(chain) > self._messages_max:
+        if len(chain) > self.messages_max:
             return Chained.TOO_LONG
         if not is_whole(chain, answer_id):
             return Chained.GAP
@@ -174,7 +159,7 @@ class Chains:
         """A client may go on before the answer is written. Raises JournalError."""
         found = await look()
         for pause_s in PAUSES_S:
-            if suffices(found) or not self._waiting():
+            if suffices(found) or not self.waiting():
                 break
             await asyncio.sleep(pause_s)
             found = await self._written(look)
@@ -182,13 +167,13 @@ class Chains:
 
     async def _written(self, look: Callable[[], Awaitable[T]]) -> T:
         """What there is to see when all that waits here is written. Raises JournalError."""
-        if await self._settle() is False:
+        if await self.settle() is False:
             raise JournalError("what waits could not be written")
         return await look()
 
     async def _chain(self, scope: Scope, answer_id: str) -> list[KeptMessage]:
         """One more than is allowed, where there is one. Raises JournalError."""
-        return await self._records.chain(scope, answer_id, messages_max=self._messages_max + 1)
+        return await self.records.chain(scope, answer_id, messages_max=self.messages_max + 1)
 
 
 def is_whole(messages: Sequence[KeptMessage], answer_id: str) -> bool:
@@ -228,3 +213,120 @@ def _goes_on(step: Sequence[KeptMessage], before: KeptMessage | None) -> bool:
         results = sorted(said.answers for said in brought)
         return all(said.role is Role.TOOL for said in brought) and results == sorted(call.id for call in before.calls)
     return [said.role for said in brought] == [Role.USER]
+
+
+class WithHistory(Struct, frozen=True):
+    """What goes on in a request's place. ``word``: what became of it then."""
+
+    body: bytes
+    parsed: ParsedRequest
+    word: Chained = Chained.ADDED
+
+
+class GoingOn(Struct, frozen=True):
+    """How a request that names a conversation goes on: what it ``said`` as part of that, its ``claim`` (see Step), the
+    turn that was answered ``before``; ``joined`` None where it goes on as it came."""
+
+    said: Conversation
+    claim: str = ""
+    before: AnsweredTurn | None = None
+    joined: WithHistory | None = None
+
+
+class Joining(Struct, frozen=True):
+    """One request, as far as its history goes. ``until``: the end of its phase, in the event loop's time."""
+
+    dialect: Dialect
+    parsed: ParsedRequest
+    body_bytes: int
+    until: float | None
+
+
+class Joiner:
+    """Adds histories to requests; counts what becomes of each. Never raises."""
+
+    def __init__(self, histories: Chains, work: BodyWork, limits: ExchangeLimits) -> None:
+        self._histories = histories
+        self._work = work
+        self._limits = limits
+
+    def count(self, word: Chained) -> None:
+        self._histories.count(word)
+
+    async def after_answer(self, request: Joining, scope: Scope) -> WithHistory | None:
+        """With the history that led to the answer that it goes on from; None where it goes on as it came, which is
+        counted."""
+        answer_id = request.parsed.conversation.previous_id
+        if answer_id is None:
+            return None
+        history = await self._histories.history(scope, answer_id, until=request.until)
+        joined = history if isinstance(history, Chained) else await self._joined(request, history)
+        if isinstance(joined, WithHistory):
+            return joined
+        self.count(joined)
+        return None
+
+    async def in_conversation(
+        self, request: Joining, said: Conversation, scope: Scope, now: float, *, may_store: bool
+    ) -> GoingOn:
+        """With the history of the conversation that it names, which is then claimed for it. Nothing begins with a
+        request that is not to be stored."""
+        name = said.conversation_id
+        if name is None or said.previous_id is not None:
+            return as_it_came(said)
+        if scope.session not in (None, name):
+            return self._passed(said, Chained.UNKNOWN)
+        named = replace(scope, session=name)
+        talk = await self._histories.talk(named, until=request.until)
+        if isinstance(talk, Chained):
+            return self._passed(said, talk)
+        if talk.seen is None and not may_store:
+            return self._passed(said, Chained.UNKNOWN)
+        joined = await self._joined(request, talk.history)
+        if isinstance(joined, Chained):
+            return self._passed(said, joined)
+        claim = secrets.token_hex(8)
+        refused = await self._histories.claim(named, talk, claim, now=now, until=request.until)
+        if refused is not None:
+            late = refused is Chained.LATE or refused is Chained.FAILED
+            return self._passed(said, refused, claim if late else UNRESOLVED)
+        return _gone_on(said, talk, name, claim, joined)
+
+    def _passed(self, said: Conversation, word: Chained, claim: str = UNRESOLVED) -> GoingOn:
+        self.count(word)
+        return GoingOn(said, claim)
+
+    async def _joined(self, request: Joining, history: Sequence[Past]) -> WithHistory | Chained:
+        body_bytes = request.body_bytes + sum(len(said.text) for said in history)
+        try:
+            return await self._work.do(body_bytes, partial(_join, request, history, self._limits), until=request.until)
+        except TimeoutError:
+            return Chained.LATE
+
+
+def as_it_came(said: Conversation) -> GoingOn:
+    """Where no history is added to a request."""
+    return GoingOn(said, UNRESOLVED if said.conversation_id is not None else "")
+
+
+def _gone_on(said: Conversation, talk: Talk, name: str, claim: str, joined: WithHistory) -> GoingOn:
+    """From here on it is a request that goes on from the conversation's last answer."""
+    if not talk.last_answer:
+        return GoingOn(said, claim, None, replace(joined, word=Chained.BEGUN))
+    before = AnsweredTurn(talk.turn, name, talk.last_answer)
+    return GoingOn(replace(said, previous_id=talk.last_answer), claim, before, joined)
+
+
+def _join(request: Joining, history: Sequence[Past], limits: ExchangeLimits) -> WithHistory | Chained:
+    """The request with its history, read anew."""
+    try:
+        body = request.parsed.with_history(history)
+        if body is None:
+            return Chained.UNFIT
+        if len(body) > limits.request_body_bytes_max:
+            return Chained.TOO_LONG
+        return WithHistory(body, parse(request.dialect, body, limits.reading))
+    except Malformed:
+        return Chained.UNFIT
+    except TooMany:
+        return Chained.TOO_LONG

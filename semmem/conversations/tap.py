@@ -8,7 +8,6 @@ on whatever replica that is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from semmem.memory import Answer, Conversation, Message, Role, ToolCall, TurnEnding
 from semmem.ports.continuing import UNRESOLVED
@@ -25,39 +24,13 @@ KEPT = (TurnEnding.ANSWERED, TurnEnding.CONTINUES)
 """Endings of answers that were seen whole."""
 
 
-class Tapping(Protocol):
-    """What an exchange tells of its requests; see Tap."""
-
-    @property
-    def calls_bytes_max(self) -> int: ...
-
-    def said(
-        self,
-        turn_id: str,
-        earlier: Sequence[str],
-        conversation: Conversation,
-        at: float,
-        *,
-        whole: bool = False,
-        claim: str = "",
-    ) -> Step: ...
-
-    def answered(
-        self, turn_id: str, step: Step, ending: TurnEnding, answer: Answer | None, now: float, *, failed: bool = False
-    ) -> None: ...
-
-
 class Tap:
-    """``add`` must neither wait nor raise. ``chars_max`` characters are kept of a message."""
+    """``add`` must neither wait nor raise. ``chars_max`` characters are kept of a message, and as many
+    bytes of an answer's calls of tools."""
 
     def __init__(self, add: Callable[[SaidHalf], None], *, chars_max: int) -> None:
         self._add = add
-        self._chars_max = chars_max
-
-    @property
-    def calls_bytes_max(self) -> int:
-        """What is kept of an answer's calls of tools."""
-        return self._chars_max
+        self.chars_max = chars_max
 
     def said(
         self,
@@ -97,7 +70,7 @@ class Tap:
             content=content,
             at=now,
             cut=cut,
-            calls=tuple(_storable_call(call) for call in answer.calls),
+            calls=tuple(ToolCall(_name(call.id), _name(call.name), call.arguments) for call in answer.calls),
             model=_name(answer.model),
             tokens_in=_tokens(answer.input_tokens),
             tokens_out=_tokens(answer.output_tokens),
@@ -113,12 +86,12 @@ class Tap:
 
     def _keeps_all(self, messages: Sequence[Message]) -> bool:
         """Whether texts are recorded to the letter: journal and database replace what they cannot hold."""
-        chars_max = min(self._chars_max, TURN_CHARS_MAX)
+        chars_max = min(self.chars_max, TURN_CHARS_MAX)
         said = [message.text for message in messages if message.role in (Role.USER, Role.TOOL)]
         return all(len(text) <= chars_max and _is_storable(text) for text in said)
 
     def _kept(self, text: str) -> tuple[str, bool]:
-        return text[: self._chars_max], len(text) > self._chars_max
+        return text[: self.chars_max], len(text) > self.chars_max
 
 
 def new_results(messages: Sequence[Message]) -> tuple[list[tuple[int, Message]], bool]:
@@ -155,10 +128,6 @@ def _is_storable(text: str) -> bool:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:
         return False
-
-
-def _storable_call(call: ToolCall) -> ToolCall:
-    return ToolCall(_name(call.id), _name(call.name), call.arguments)
 
 
 def _name(name: str | None) -> str:

@@ -15,6 +15,7 @@ import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, auto
 from hashlib import blake2b
 from itertools import islice
@@ -22,8 +23,10 @@ from typing import Protocol
 
 from cachetools import TTLCache
 
+from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.errors import NewsError
 from semmem.ports.events import Announce, ChangesTold, NewsBack, NewsLost, nobody_listens
+from semmem.ports.store import Lagging, Store, StoreWrapper
 
 CHANGED, EVERYTHING = "changed", "everything"
 """How a word begins that speaks of changes, and what stands in it in place of digests."""
@@ -87,6 +90,7 @@ class Reading(Enum):
     TWICE = auto()
 
 
+@dataclass(eq=False, repr=False)
 class ChangeNews:
     """``changed`` is told of every write to the store. What changes within ``interval_s`` after the last word is told
     together; above ``users_max`` users as "everything". ``key``: the same on all replicas. ``settle_s``: how long a
@@ -96,39 +100,30 @@ class ChangeNews:
     Nothing here is waited for by a request, and nothing raises.
     """
 
-    def __init__(
-        self,
-        bus: NewsBus,
-        key: bytes,
-        *,
-        interval_s: float = 0.1,
-        users_max: int = 2000,
-        settle_s: float = 5.0,
-        again_s: float = AGAIN_S,
-        retry_s: float = RETRY_S,
-        announce: Announce = nobody_listens,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._bus = bus
-        self._key = key
+    bus: NewsBus
+    key: bytes
+    _: KW_ONLY
+    interval_s: float = 0.1
+    users_max: int = 2000
+    settle_s: float = 5.0
+    again_s: float = AGAIN_S
+    retry_s: float = RETRY_S
+    announce: Announce = nobody_listens
+    clock: Callable[[], float] = time.monotonic
+    _origin: str = field(init=False, default_factory=lambda: secrets.token_hex(8))
+    _copies: Copies | None = field(init=False, default=None)
+    _changed: set[str] = field(init=False, default_factory=set)
+    _everything: bool = field(init=False, default=False)
+    _waiting: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    _known: dict[str, str] = field(init=False, default_factory=dict)
+    _known_max: int = field(init=False, default=KNOWN_LEAST)
+    _away: set[str] = field(init=False, default_factory=lambda: {_HEARING})
+    _is_lost: bool = field(init=False, default=False)
+    _incomplete_until: float = field(init=False, default=-math.inf)
+
+    def __post_init__(self) -> None:
         self._key_id = self._digest("")[:8]
-        self._interval_s = interval_s
-        self._users_max = users_max
-        self._again_s = again_s
-        self._retry_s = retry_s
-        self._announce = announce
-        self._origin = secrets.token_hex(8)
-        self._copies: Copies | None = None
-        self._changed: set[str] = set()
-        self._everything = False
-        self._waiting = asyncio.Event()
-        self._known: dict[str, str] = {}
-        self._known_max = KNOWN_LEAST
-        self._recent: TTLCache[str, Reading, float] = TTLCache(RECENT_MAX, settle_s, timer=clock)
-        self._away: set[str] = {_HEARING}
-        self._is_lost = False
-        self._clock = clock
-        self._incomplete_until = -math.inf
+        self._recent: TTLCache[str, Reading, float] = TTLCache(RECENT_MAX, self.settle_s, timer=self.clock)
 
     @property
     def is_up(self) -> bool:
@@ -138,7 +133,7 @@ class ChangeNews:
     @property
     def is_complete(self) -> bool:
         """Whether every change that another process tells is heard and understood here, as far as is known."""
-        return not self._away and self._clock() >= self._incomplete_until
+        return not self._away and self.clock() >= self._incomplete_until
 
     def of(self, copies: Copies) -> None:
         """What has to be told when another process changes something."""
@@ -150,7 +145,7 @@ class ChangeNews:
         """A write to this user's memories has ended."""
         if not self._everything:
             self._changed.add(user)
-        if len(self._changed) > self._users_max:
+        if len(self._changed) > self.users_max:
             self._all_at_once()
         self._waiting.set()
 
@@ -161,13 +156,13 @@ class ChangeNews:
 
     async def run(self) -> None:
         """Tell what changes, until cancelled: at once, unless something was told a moment ago."""
-        pause_s, loop, told_at = self._retry_s, asyncio.get_running_loop(), -math.inf
+        pause_s, loop, told_at = self.retry_s, asyncio.get_running_loop(), -math.inf
         while True:
             await self._waiting.wait()
-            await asyncio.sleep(max(0.0, told_at + self._interval_s - loop.time()))
+            await asyncio.sleep(max(0.0, told_at + self.interval_s - loop.time()))
             told_at = loop.time()
             if await self.tell():
-                pause_s = self._retry_s
+                pause_s = self.retry_s
             else:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, RETRY_MAX_S)
@@ -175,22 +170,19 @@ class ChangeNews:
     async def tell(self) -> bool:
         """Tell at once what waits; whether that could be done."""
         self._waiting.clear()
-        told, words = self._result("told"), list(self._words())
+        told, words = f"told_{EVERYTHING}" if self._everything else "told", list(self._words())
         try:
             for word, users in words:
-                await self._bus.say(word)
-                self._announce(ChangesTold(told, users))
+                await self.bus.say(word)
+                self.announce(ChangesTold(told, users))
         except NewsError as error:
             self._all_at_once()
             self._waiting.set()
-            self._announce(ChangesTold("untold"))
+            self.announce(ChangesTold("untold"))
             self._gone(_TELLING, str(error))
             return False
         self._back(_TELLING)
         return True
-
-    def _result(self, word: str) -> str:
-        return f"{word}_{EVERYTHING}" if self._everything else word
 
     def _words(self) -> Iterator[tuple[str, int]]:
         """What waits, with how many users each names; nothing waits any more."""
@@ -228,23 +220,23 @@ class ChangeNews:
         _, key_id, *what = rest
         if key_id != self._key_id:
             self._not_complete_for(FOREIGN_S)
-            self._announce(ChangesTold("foreign"))
+            self.announce(ChangesTold("foreign"))
         elif what == [EVERYTHING]:
-            self._announce(ChangesTold("heard_everything"))
+            self.announce(ChangesTold("heard_everything"))
             self._all_doubted()
         else:
-            self._announce(ChangesTold("heard", len(what)))
+            self.announce(ChangesTold("heard", len(what)))
             self._doubted(what)
 
     async def listen(self, listening: Callable[[], Awaitable[None]]) -> None:
         """``listening`` again and again, until cancelled, with longer and longer pauses while it fails."""
-        pause_s = self._retry_s
+        pause_s = self.retry_s
         while True:
             try:
                 await listening()
             except NewsError as error:
                 if _HEARING not in self._away:  # it went well until now
-                    pause_s = self._retry_s
+                    pause_s = self.retry_s
                 self.lost(str(error))
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, RETRY_MAX_S)
@@ -276,7 +268,7 @@ class ChangeNews:
     def read_again(self, user: str) -> None:
         """What was read just now may miss what changed."""
         if self._copies is not None:
-            asyncio.get_running_loop().call_later(self._again_s, self._copies.changed_elsewhere, user)
+            asyncio.get_running_loop().call_later(self.again_s, self._copies.changed_elsewhere, user)
 
     def _is_held(self, user: str) -> bool:
         return self._copies is not None and self._copies.holds(user)
@@ -287,7 +279,7 @@ class ChangeNews:
 
     def _digest(self, user: str) -> str:
         name = user.encode("utf-8", "surrogatepass")
-        return blake2b(name, key=self._key, digest_size=DIGEST_BYTES).hexdigest()
+        return blake2b(name, key=self.key, digest_size=DIGEST_BYTES).hexdigest()
 
     # --- outages -----------------------------------------------------------------------------------------------------
 
@@ -295,14 +287,50 @@ class ChangeNews:
         self._away.add(way)
         if not self._is_lost:
             self._is_lost = True
-            self._announce(NewsLost(why))
+            self.announce(NewsLost(why))
 
     def _back(self, way: str) -> None:
         self._away.discard(way)
         if self._is_lost and not self._away:
             self._is_lost = False
             self._not_complete_for(BACK_S)
-            self._announce(NewsBack())
+            self.announce(NewsBack())
 
     def _not_complete_for(self, seconds: float) -> None:
-        self._incomplete_until = max(self._incomplete_until, self._clock() + seconds)
+        self._incomplete_until = max(self._incomplete_until, self.clock() + seconds)
+
+
+class AttentiveStore(StoreWrapper):
+    """A Store around ``store``. Whose memories others have changed just now is read as of now, where the store would
+    lag, or again when it does not lag any more; and whoever is read is known to ``news`` from here on."""
+
+    def __init__(self, store: Store, news: ChangeNews) -> None:
+        super().__init__(store)
+        self._news = news
+        self._lagging = store if isinstance(store, Lagging) else None
+
+    async def get(self, scope: Scope, memory_id: str) -> Memory | None:
+        self._as_of_now(self._news.reading(scope.user), scope.user)
+        return await super().get(scope, memory_id)
+
+    async def list(
+        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+    ) -> list[Memory]:
+        how = self._news.reading(scope.user)
+        if how is not Reading.TWICE:
+            self._as_of_now(how, scope.user)
+            return await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
+        try:
+            return await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
+        finally:
+            self._as_of_now(how, scope.user)
+            self._news.read_again(scope.user)
+
+    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+        self._as_of_now(self._news.reading(scope.user), scope.user)
+        return await super().count(scope, types=types)
+
+    def _as_of_now(self, how: Reading, user: str) -> None:
+        """From here on, where there are news of the user."""
+        if self._lagging is not None and how is not Reading.ANYHOW:
+            self._lagging.written_elsewhere(user)

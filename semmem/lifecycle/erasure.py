@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 
-from semmem.lifecycle.elsewhere import Elsewhere
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.elsewhere import Elsewhere, InProcess, WaitingWords
+from semmem.lifecycle.hiding_store import Marks
 from semmem.lifecycle.passages import SaidPassages
-from semmem.lifecycle.reached import InProcess, WaitingWords
 from semmem.lifecycle.spared import means
 from semmem.lifecycle.sparing import Sparing, VectorsMissing
 from semmem.memory import PASSAGES, Forgetting, Memory, MemoryType, Scope
@@ -95,6 +94,7 @@ class _Progress:
         return Receipt(**{name: self.counts[name] for name in Receipt.__dataclass_fields__})
 
 
+@dataclass(eq=False, repr=False)
 class Erasure:
     """Forgets. ``store`` is what everybody reads and writes through, and hides what ``marks`` cover; ``everything`` is
     the same without hiding.
@@ -106,42 +106,26 @@ class Erasure:
     FINISHED, and what went. ``elsewhere``: other replicas.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        everything: Store,
-        records: ErasureRecords,
-        marks: Marks,
-        here: InProcess,
-        waiting: WaitingWords,
-        sparing: Sparing,
-        *,
-        clock: Callable[[], float],
-        wait_s: float = 2.0,
-        answer_s: float = 15.0,
-        hold_s: float = 60.0,
-        hidden_s: float = 300.0,
-        pending_max: int = 1000,
-        announce: Announce = nobody_listens,
-        elsewhere: Elsewhere | None = None,
-    ) -> None:
-        self._store = store
-        self._everything = everything
-        self._records = records
-        self._marks = marks
-        self._here = here
-        self._waiting = waiting
-        self._passages = SaidPassages(store, everything, records, waiting, clock=clock)
-        self._sparing = sparing
-        self._clock = clock
-        self._wait_s = wait_s
-        self._answer_s = answer_s
-        self._hold_s = hold_s
-        self._hidden_s = hidden_s
-        self._pending_max = pending_max
-        self._announce = announce
-        self._elsewhere = elsewhere
-        self._pending: dict[Forgetting, _Progress] = {}
+    store: Store
+    everything: Store
+    records: ErasureRecords
+    marks: Marks
+    here: InProcess
+    waiting: WaitingWords
+    sparing: Sparing
+    _: KW_ONLY
+    clock: Callable[[], float]
+    wait_s: float = 2.0
+    answer_s: float = 15.0
+    hold_s: float = 60.0
+    hidden_s: float = 300.0
+    pending_max: int = 1000
+    announce: Announce = nobody_listens
+    elsewhere: Elsewhere | None = None
+    _pending: dict[Forgetting, _Progress] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._passages = SaidPassages(self.store, self.everything, self.records, self.waiting, clock=self.clock)
 
     @property
     def pending(self) -> int:
@@ -178,12 +162,12 @@ class Erasure:
         receipt = await self._forget(Forgetting(scope, self._now(scope.user), memory_id=memory_id))
         if receipt.memories:
             return receipt
-        is_gone = was_there and await self._everything.get(scope, memory_id) is None
+        is_gone = was_there and await self.everything.get(scope, memory_id) is None
         return replace(receipt, memories=1) if is_gone else None
 
     async def _is_there(self, scope: Scope, memory_id: str) -> bool:
         try:
-            return await self._store.get(scope, memory_id) is not None
+            return await self.store.get(scope, memory_id) is not None
         except SemmemError:
             return False
 
@@ -192,7 +176,7 @@ class Erasure:
 
         Raises JournalError.
         """
-        for what in await self._records.pending_erasures(limit=self._pending_max):
+        for what in await self.records.pending_erasures(limit=self.pending_max):
             if what not in self._pending:
                 self._remember(what).marked = True
 
@@ -211,31 +195,31 @@ class Erasure:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _ended(self, result: str, receipt: Receipt) -> None:
-        self._announce(ErasureEnded(result, receipt.turns, receipt.halves, receipt.memories, receipt.sentences))
+        self.announce(ErasureEnded(result, receipt.turns, receipt.halves, receipt.memories, receipt.sentences))
 
     def _now(self, user: str) -> float:
-        return self._marks.after(user, self._clock())
+        return self.marks.after(user, self.clock())
 
     async def _ahead(self, scope: Scope, types: Sequence[MemoryType]) -> list[str]:
         """What the clock says will be said: it was said before the clock was set back, or where another goes ahead.
 
         They go one by one. A mark at so late a time would turn away what is said from now until then.
         """
-        now, left = self._clock(), list[Memory]()
+        now, left = self.clock(), list[Memory]()
         for kinds in (types, *([] if types else [PASSAGES])):
-            number = await self._everything.count(scope, types=kinds)
-            left += await self._everything.list(scope, types=kinds, limit=number) if number else []
+            number = await self.everything.count(scope, types=kinds)
+            left += await self.everything.list(scope, types=kinds, limit=number) if number else []
         return [memory.id for memory in left if memory.said_at > now]
 
     async def _forget(self, what: Forgetting) -> Receipt:
-        if len(self._pending) >= self._pending_max:
+        if len(self._pending) >= self.pending_max:
             raise ErasuresFull
         unsaid = await self._unsay_first(what)
         progress = self._remember(what)
         progress.unsaid = unsaid is not None
         progress.counts.update(unsaid or {})
         try:
-            async with asyncio.timeout(self._answer_s):
+            async with asyncio.timeout(self.answer_s):
                 await self._complete(what, progress)
         except (SemmemError, TimeoutError):
             self._ended(PENDING, progress.receipt())
@@ -245,13 +229,13 @@ class Erasure:
 
     def _remember(self, what: Forgetting) -> _Progress:
         """From here on it is hidden, and tried again until it is done, even if the caller is cancelled."""
-        self._marks.hold(what)
-        halves, turned_away = self._here.forget(what)
+        self.marks.hold(what)
+        halves, turned_away = self.here.forget(what)
         progress = self._pending[what] = _Progress(Counter(halves=halves), turned_away)
         for earlier in [each for each in self._pending if replace(each, at=what.at) == what and each.at < what.at]:
             if not self._pending[earlier].running:  # this one does all that is left of it
                 progress.turned_away += self._pending.pop(earlier).turned_away
-                self._marks.release(earlier)
+                self.marks.release(earlier)
         return progress
 
     async def _complete(self, what: Forgetting, progress: _Progress) -> None:
@@ -261,27 +245,28 @@ class Erasure:
         finally:
             progress.running = False
         del self._pending[what]
-        self._marks.release(what, after_s=self._hidden_s if what.takes_turns else 0.0)
+        self.marks.release(what, after_s=self.hidden_s if what.takes_turns else 0.0)
 
     async def _erase(self, what: Forgetting, progress: _Progress) -> None:
         user = what.scope.user
-        hold_id, counts = await self._records.begin_erasure(
-            what, now=self._clock(), turned_away=progress.turned_away, hold_s=self._hold_s
+        hold_id, counts = await self.records.begin_erasure(
+            what, now=self.clock(), turned_away=progress.turned_away, hold_s=self.hold_s
         )
         progress.marked = True
         progress.counts.update(counts)
         try:
-            await self._here.settled(user, timeout_s=self._wait_s)
-            if self._elsewhere is not None:
-                await self._elsewhere.hide(what)
-            have_vectors = await self._sparing.spare(what, hold_id)
+            await self.here.settled(user, timeout_s=self.wait_s)
+            if self.elsewhere is not None:
+                await self.elsewhere.hide(what)
+            have_vectors = await self.sparing.spare(what, hold_id)
             await self._remove(what, progress)
             if not have_vectors:  # erasing comes first; another try makes them
                 raise VectorsMissing
         except BaseException:
-            await self._let_go(hold_id)
+            with suppress(JournalError):  # it ends by itself
+                await self.records.release(hold_id)
             raise
-        await self._records.finish_erasure(what, hold_id)
+        await self.records.finish_erasure(what, hold_id)
 
     async def _remove(self, what: Forgetting, progress: _Progress) -> None:
         """Marked first and removed then: who writes one of them at this moment sees the mark, or is seen here."""
@@ -293,24 +278,24 @@ class Erasure:
                 progress.counts.update(await self._unsay(what))
                 progress.unsaid = True
             progress.counts["messages"] += await self._forget_past(what, found)
-            told = [version for memory in found for version in (memory, *await self._meant(what, memory))]
+            told = await self._told(what, found)
             progress.counts["passages"] += await self._passages.forget(scope.user, told, at=what.at)
         else:
             progress.counts["passages"] += await self._passages.forget_scope(scope, at=what.at)
-            await self._records.withhold_answers(scope.user, ids, now=max(what.at, self._clock()))
-        self._here.forget_memories(scope.user, None if what.takes_user else ids)
+            await self.records.withhold_answers(scope.user, ids, now=max(what.at, self.clock()))
+        self.here.forget_memories(scope.user, None if what.takes_user else ids)
         if not what.takes_user:  # the others' statistics were counted with their marks
-            progress.counts["statistics"] += len((await self._records.uses(scope.user)).keys() & set(ids))
+            progress.counts["statistics"] += len((await self.records.uses(scope.user)).keys() & set(ids))
         # What turns of other scopes said is not erased, though it be the same: their batches learn it from them.
         shuts = not what.takes_turns
-        progress.counts["versions"] += await self._records.forget_memories(Scope(scope.user), ids, shuts_turns=shuts)
+        progress.counts["versions"] += await self.records.forget_memories(Scope(scope.user), ids, shuts_turns=shuts)
         if what.memory_id is None:
-            removed = await self._store.forget_scope(scope, types=what.types, said_until=what.at)
+            removed = await self.store.forget_scope(scope, types=what.types, said_until=what.at)
         else:
-            removed = sum([await self._store.forget(scope, memory_id) for memory_id in ids])
+            removed = sum([await self.store.forget(scope, memory_id) for memory_id in ids])
         progress.counts["memories"] += removed
-        if what.takes_user and await self._everything.count(Scope(scope.user)):
-            await self._records.register_user(scope.user)  # what was said since is gone through like anybody's
+        if what.takes_user and await self.everything.count(Scope(scope.user)):
+            await self.records.register_user(scope.user)  # what was said since is gone through like anybody's
 
     async def _unsay_first(self, what: Forgetting) -> Counter[str] | None:
         """Before anything is hidden: a batch that no longer saw the memory would write what its turn says as a new one.
@@ -318,7 +303,7 @@ class Erasure:
         None when it could not be done, or not in time; it is done before the memory is removed then.
         """
         try:
-            async with asyncio.timeout(self._wait_s):
+            async with asyncio.timeout(self.wait_s):
                 return await self._unsay(what)
         except (SemmemError, TimeoutError):
             return None
@@ -327,15 +312,15 @@ class Erasure:
         """Turns that stay must not bring back what goes, nor what it said in earlier versions."""
         if what.takes_turns:
             return Counter()
-        await self._here.written(timeout_s=self._wait_s)
-        user, told = what.scope.user, await self._found(what)
-        for memory in list(told):
-            told += await self._meant(what, memory) if memory.version > 1 else []
-        sentences, batches = await self._waiting.take_out(user, told, until=what.at)
+        await self.here.written(timeout_s=self.wait_s)
+        found = await self._found(what)
+        told = [memory for memory in found if memory.version == 1]  # the first has none before it
+        told += await self._told(what, [memory for memory in found if memory.version > 1])
+        sentences, batches = await self.waiting.take_out(what.scope.user, told, until=what.at)
         return Counter(sentences=sentences, batches=batches)
 
     async def _found(self, what: Forgetting) -> list[Memory]:
-        scope, everything = what.scope, self._everything
+        scope, everything = what.scope, self.everything
         if what.memory_id is not None:
             memory = await everything.get(scope, what.memory_id)
             return [memory] if memory is not None and what.covers(memory) else []
@@ -349,19 +334,16 @@ class Erasure:
         messages, at = 0, what.at
         for start in range(0, len(found), MARKED_MAX):
             some = found[start : start + MARKED_MAX]
-            told: list[Memory] = []
-            for memory in some:
-                told += [memory, *await self._meant(what, memory)]
-            messages += await self._records.mark_memories(told, at=at, now=max(at, self._clock()))
+            told = await self._told(what, some)
+            messages += await self.records.mark_memories(told, at=at, now=max(at, self.clock()))
             sessions = {each.session or "" for each in told}
-            await self._records.forget_past(some[0].user, sorted(sessions), now=self._clock())
+            await self.records.forget_past(some[0].user, sorted(sessions), now=self.clock())
         return messages
 
-    async def _meant(self, what: Forgetting, memory: Memory) -> list[Memory]:
-        """Of a memory's earlier versions those that go as well. With one that is erased by its id all of them go."""
-        versions = await self._records.versions(Scope(memory.user), memory.id)
-        return [version for version in versions if what.memory_id is not None or means(what, version)]
-
-    async def _let_go(self, hold_id: str) -> None:
-        with suppress(JournalError):  # it ends by itself
-            await self._records.release(hold_id)
+    async def _told(self, what: Forgetting, found: Iterable[Memory]) -> list[Memory]:
+        """These, each with those of its earlier versions that go as well. With one that is erased by its id all go."""
+        told: list[Memory] = []
+        for memory in found:
+            versions = await self.records.versions(Scope(memory.user), memory.id)
+            told += [memory, *(each for each in versions if what.memory_id is not None or means(what, each))]
+        return told

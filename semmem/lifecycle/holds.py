@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
 
 from semmem.ports.errors import JournalError
 from semmem.ports.memory_records import HoldRecords
@@ -27,37 +27,29 @@ class _Line:
     callers: int = 0
 
 
+@dataclass(eq=False, repr=False)
 class Holds:
     """``wait_s``: how long a caller waits for its turn and for the hold. ``lease_s``: how long a hold outlives a
     process that died. ``callers_max``: how many of one user may stand in line, the one at work included."""
 
-    def __init__(
-        self,
-        records: HoldRecords,
-        *,
-        clock: Callable[[], float],
-        wait_s: float = 5.0,
-        poll_s: float = 0.1,
-        lease_s: float = 60.0,
-        callers_max: int = 200,
-    ) -> None:
-        self._records = records
-        self._clock = clock
-        self._wait_s = wait_s
-        self._poll_s = poll_s
-        self._lease_s = lease_s
-        self._callers_max = callers_max
-        self._lines: dict[str, _Line] = {}
+    records: HoldRecords
+    _: KW_ONLY
+    clock: Callable[[], float]
+    wait_s: float = 5.0
+    poll_s: float = 0.1
+    lease_s: float = 60.0
+    callers_max: int = 200
+    _lines: dict[str, _Line] = field(init=False, default_factory=dict)
 
     @asynccontextmanager
     async def held(self, user: str, *, wait_s: float | None = None) -> AsyncIterator[str]:
         """Nobody else learns or changes the user's memories inside; gives the hold's id. Raises Busy, JournalError."""
         line = self._lines.setdefault(user, _Line())
-        if line.callers >= self._callers_max:
+        if line.callers >= self.callers_max:
             raise Busy
         line.callers += 1
         try:
-            hold_id = await self._first_in_line(line, user, self._wait_s if wait_s is None else wait_s)
+            hold_id = await self._first_in_line(line, user, self.wait_s if wait_s is None else wait_s)
             try:
                 yield hold_id
             finally:
@@ -75,24 +67,26 @@ class Holds:
         except TimeoutError:
             raise Busy from None
         try:
-            return await self._hold(user, deadline)
+            return await hold(self.records, user, self.clock, deadline, poll_s=self.poll_s, lease_s=self.lease_s)
         except BaseException:
             line.turn.release()
             raise
 
-    async def _hold(self, user: str, deadline: float) -> str:
-        while True:
-            hold_id = await self._records.hold(user, now=self._clock(), lease_s=self._lease_s)
-            if hold_id is not None:
-                return hold_id
-            if asyncio.get_running_loop().time() >= deadline:
-                raise Busy
-            await asyncio.sleep(self._poll_s)
-
     async def _let_go(self, line: _Line, hold_id: str) -> None:
         try:
-            await self._records.release(hold_id)
-        except JournalError:  # what was done is done; the hold ends by itself
-            pass
+            with suppress(JournalError):  # what was done is done; the hold ends by itself
+                await self.records.release(hold_id)
         finally:
             line.turn.release()
+
+
+async def hold(
+    records: HoldRecords, user: str, clock: Callable[[], float], deadline: float, *, poll_s: float, lease_s: float
+) -> str:
+    """A hold of the user, as soon as nobody else is at work; ``deadline`` in the event loop's time. Raises Busy and
+    JournalError."""
+    while (hold_id := await records.hold(user, now=clock(), lease_s=lease_s)) is None:
+        if asyncio.get_running_loop().time() >= deadline:
+            raise Busy
+        await asyncio.sleep(poll_s)
+    return hold_id

@@ -7,11 +7,11 @@ was erased since is not written again. See semmem.lifecycle.spared.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
+from semmem.lifecycle.holds import Busy, hold
 from semmem.lifecycle.spared import (
     Heirs,
     Said,
@@ -60,32 +60,21 @@ class _Plan:
         return bool(self.spared or self.replaced or self.bare)
 
 
+@dataclass(eq=False, repr=False)
 class Sparing:
     """``store`` is what everybody reads and writes through, ``everything`` the same without hiding; ``hides``: whether
     an erasure that has begun takes a memory. ``wait_s``: longest wait for a hold, and for one vector."""
 
-    def __init__(
-        self,
-        store: Store,
-        everything: Store,
-        records: SparingRecords,
-        embedder: Embedder,
-        *,
-        hides: Callable[[Memory], bool],
-        clock: Callable[[], float],
-        wait_s: float = 2.0,
-        poll_s: float = 0.05,
-        lease_s: float = 60.0,
-    ) -> None:
-        self._store = store
-        self._everything = everything
-        self._records = records
-        self._embedder = embedder
-        self._hides = hides
-        self._clock = clock
-        self._wait_s = wait_s
-        self._poll_s = poll_s
-        self._lease_s = lease_s
+    store: Store
+    everything: Store
+    records: SparingRecords
+    embedder: Embedder
+    _: KW_ONLY
+    hides: Callable[[Memory], bool]
+    clock: Callable[[], float]
+    wait_s: float = 2.0
+    poll_s: float = 0.05
+    lease_s: float = 60.0
 
     async def spare(self, what: Forgetting, hold_id: str) -> bool:
         """Write what would go with what is erased, and is not meant. ``hold_id``: of the user, empty where the erasure
@@ -95,38 +84,25 @@ class Sparing:
         """
         if what.memory_id is not None or not (plan := await self._plan(what)):
             return True
-        async with self._held(what.scope.user, hold_id) as held:
-            if held != hold_id:  # somebody else may have been at work until now
-                plan = await self._plan(what)
-            return await self._write(plan, held)
-
-    @asynccontextmanager
-    async def _held(self, user: str, hold_id: str) -> AsyncIterator[str]:
         if hold_id:
-            yield hold_id
-            return
-        own = await self._hold(user)
+            return await self._write(plan, hold_id)
+        deadline = asyncio.get_running_loop().time() + self.wait_s
+        user, lease_s = what.scope.user, self.lease_s
         try:
-            yield own
+            own = await hold(self.records, user, self.clock, deadline, poll_s=self.poll_s, lease_s=lease_s)
+        except Busy:
+            raise NotSpared from None
+        try:  # somebody else may have been at work until now
+            return await self._write(await self._plan(what), own)
         finally:
-            await self._records.release(own)
-
-    async def _hold(self, user: str) -> str:
-        deadline = asyncio.get_running_loop().time() + self._wait_s
-        while True:
-            hold_id = await self._records.hold(user, now=self._clock(), lease_s=self._lease_s)
-            if hold_id is not None:
-                return hold_id
-            if asyncio.get_running_loop().time() >= deadline:
-                raise NotSpared
-            await asyncio.sleep(self._poll_s)
+            await self.records.release(own)
 
     # --- what is to be written ---------------------------------------------------------------------------------------
 
     async def _plan(self, what: Forgetting) -> _Plan:
         user = Scope(what.scope.user)
-        number = await self._everything.count(user)
-        memories = await self._everything.list(user, limit=number, vectors=False) if number else []
+        number = await self.everything.count(user)
+        memories = await self.everything.list(user, limit=number, vectors=False) if number else []
         going = {memory.id: memory for memory in memories if what.covers(memory)}
         staying = [memory for memory in memories if memory.id not in going]
         left = await self._left(what, going.values())
@@ -134,19 +110,15 @@ class Sparing:
         said = await asyncio.to_thread(Said, staying if left or replaced else ())
         known = {memory.id for memory in staying}
         spared = [_shaded(each, heirs, said, going[id]) for id, each in left.items() if each.memory.id not in known]
-        back = [memory for memory in replaced if not await self._goes_too(memory)]
+        back = [memory for memory in replaced if not (self.hides(memory) or await self.records.is_erased(memory))]
         return _Plan(
             tuple(spared),
             tuple([(memory, heirs.of(by, memory.updated_at) or said.again(memory)) for memory, by in _told(back)]),
             tuple([memory for memory in staying if _may_be_bare(memory) and await self._is_bare(memory)]),
         )
 
-    async def _goes_too(self, memory: Memory) -> bool:
-        """Whether another erasure has begun that takes it."""
-        return self._hides(memory) or await self._records.is_erased(memory)
-
     async def _is_bare(self, listed: Memory) -> bool:
-        memory = await self._everything.get(Scope(listed.user), listed.id)
+        memory = await self.everything.get(Scope(listed.user), listed.id)
         return memory is not None and memory.embedding is None
 
     async def _left(self, what: Forgetting, going: Iterable[Memory]) -> dict[str, Spared]:
@@ -159,13 +131,13 @@ class Sparing:
         return {memory_id: spared for memory_id, spared in found.items() if spared is not None}
 
     async def _left_of(self, what: Forgetting, memory: Memory) -> Spared | None:
-        versions = await self._records.versions(Scope(memory.user), memory.id)
+        versions = await self.records.versions(Scope(memory.user), memory.id)
         told = said_elsewhere(what, memory, versions)
         for place, version in enumerate(told):
             own = as_own(version)
-            if self._hides(own) or await self._was_refused(version):
+            if self.hides(own) or await self._was_refused(version):
                 continue
-            if await self._records.is_erased(own):  # an earlier try spared it, and somebody erased it since
+            if await self.records.is_erased(own):  # an earlier try spared it, and somebody erased it since
                 return None
             return Spared(own, tuple(told[place + 1 :]), replaced_before(version, [*versions, memory]))
         return None
@@ -173,16 +145,16 @@ class Sparing:
     async def _was_refused(self, version: Memory) -> bool:
         if not version.source.turn:
             return False
-        state, _ = await self._records.turn_state(version.source.turn)
+        state, _ = await self.records.turn_state(version.source.turn)
         return state is TurnState.REFUSED
 
     # --- writing it --------------------------------------------------------------------------------------------------
 
     async def _write(self, plan: _Plan, hold_id: str) -> bool:
-        writes, embeds = Writes(self._store, self._records, hold_id), True
+        writes, embeds = Writes(self.store, self.records, hold_id), True
         for spared in plan.spared:
             for version in spared.history:
-                await self._records.keep_version(replace(version, id=spared.memory.id))
+                await self.records.keep_version(replace(version, id=spared.memory.id))
             own = await self._embedded(spared.memory) if embeds else spared.memory
             embeds = own.embedding is not None
             await self._put(writes, own)
@@ -196,12 +168,12 @@ class Sparing:
         return embeds
 
     async def _replace(self, writes: Writes, listed: Memory, successor: Successor | None) -> None:
-        memory = await self._everything.get(Scope(listed.user), listed.id)  # with its vector
+        memory = await self.everything.get(Scope(listed.user), listed.id)  # with its vector
         if memory is None:
             return
         if successor is None:
-            await self._records.keep_version(memory)
-            await self._put(writes, reinstated(memory, self._clock()))
+            await self.records.keep_version(memory)
+            await self._put(writes, reinstated(memory, self.clock()))
         else:
             await self._put(writes, replace(replaced_by(memory, successor), version=memory.version + 1))
 
@@ -213,8 +185,8 @@ class Sparing:
     async def _embedded(self, memory: Memory) -> Memory:
         """With its vector, unless none can be made now."""
         try:
-            async with asyncio.timeout(self._wait_s):
-                return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
+            async with asyncio.timeout(self.wait_s):
+                return replace(memory, embedding=await self.embedder.embed(unquoted(memory.content)))
         except (EmbedderError, TimeoutError):
             return memory
 

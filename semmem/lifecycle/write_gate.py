@@ -10,6 +10,32 @@ from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.store import Store, StoreWrapper
 
 
+class UnderWay:
+    """Calls that have begun and not ended, of each user."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, set[asyncio.Future[None]]] = {}
+
+    @contextmanager
+    def call(self, user: str) -> Iterator[None]:
+        """One of them, from here to the end of the block, however it ends."""
+        ended = asyncio.get_running_loop().create_future()
+        self._ends.setdefault(user, set()).add(ended)
+        try:
+            yield
+        finally:
+            ended.set_result(None)
+            self._ends[user].discard(ended)
+            if not self._ends[user]:
+                del self._ends[user]
+
+    async def ended(self, user: str | None = None) -> None:
+        """Return when those have ended that are under way now: the user's, or all."""
+        ends = [self._ends.get(user, set())] if user is not None else self._ends.values()
+        if waiting := [end for some in ends for end in some]:
+            await asyncio.wait(waiting)
+
+
 class WriteGate(StoreWrapper):
     """A Store around ``store``. Reads never wait. All of a process's writes must come this way."""
 
@@ -17,7 +43,7 @@ class WriteGate(StoreWrapper):
         super().__init__(store)
         self._open = asyncio.Event()
         self._open.set()
-        self._under_way: set[asyncio.Future[None]] = set()
+        self._under_way = UnderWay()
         self._noting: list[set[str]] = []
 
     @contextmanager
@@ -35,8 +61,7 @@ class WriteGate(StoreWrapper):
         """Within, no write is under way, and new ones wait. One caller at a time."""
         self._open.clear()
         try:
-            if self._under_way:
-                await asyncio.wait(tuple(self._under_way))
+            await self._under_way.ended()
             yield
         finally:
             self._open.set()
@@ -59,12 +84,9 @@ class WriteGate(StoreWrapper):
     async def _write(self, user: str) -> AsyncIterator[None]:
         while not self._open.is_set():
             await self._open.wait()
-        ended = asyncio.get_running_loop().create_future()
-        self._under_way.add(ended)
-        try:
-            yield
-        finally:  # a write that failed may have been done all the same
-            for changed in self._noting:
-                changed.add(user)
-            self._under_way.discard(ended)
-            ended.set_result(None)
+        with self._under_way.call(user):
+            try:
+                yield
+            finally:  # a write that failed may have been done all the same
+                for changed in self._noting:
+                    changed.add(user)

@@ -16,7 +16,7 @@ from semmem.ports.store import Store
 
 class Writes:
     """Puts one user's memories. Without a batch or hold (``batch_id`` empty) everything may be written: nothing else
-    runs beside it."""
+    runs beside it. ``allowed`` and ``may_stay``: as WriteRecords says."""
 
     def __init__(self, store: Store, records: WriteRecords, batch_id: str) -> None:
         self._store = store
@@ -59,9 +59,17 @@ class Writes:
         return await self.put(new)
 
     async def allowed(self, memory: Memory) -> bool:
-        """As ``WriteRecords.allows``."""
         return not self._batch_id or await self._records.allows(self._batch_id, memory.id)
 
     async def may_stay(self, memory: Memory) -> bool:
-        """As ``WriteRecords.may_stay``."""
         return not self._batch_id or await self._records.may_stay(self._batch_id, memory)
+
+
+async def remove(store: Store, records: WriteRecords, scope: Scope, memory_id: str) -> bool:
+    """Remove a memory with all that is kept beside it; whether the store had it. Raises StoreError and JournalError.
+
+    Whoever writes it at this moment looks for the mark after his write: either he sees it, or the removal sees what he
+    wrote.
+    """
+    await records.forget_memories(Scope(scope.user), [memory_id], shuts_turns=False)
+    return await store.forget(scope, memory_id)

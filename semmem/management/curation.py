@@ -48,8 +48,9 @@ from semmem.ports.memory_records import MemoryRecords, Uses
 from semmem.ports.store import Store
 from semmem.retrieval.context import estimate_tokens
 from semmem.upkeep.consolidation import Consolidator, Group
-from semmem.upkeep.reflections import Reflection, Reflector
-from semmem.upkeep.summaries import Summariser, Summary
+from semmem.upkeep.model_writing import Written
+from semmem.upkeep.reflections import Reflector, withdraw
+from semmem.upkeep.summaries import Summariser
 
 DAY_S = 86_400.0
 
@@ -263,8 +264,8 @@ class Curation:
         groups = await self.summariser.related(memories, older_than=now - older_than_days * DAY_S, now=now)
         candidates = sum(map(len, groups))
         if dry_run:
-            return _summarised(candidates, [Summary(group) for group in groups], None)
-        if not self.summariser.has_model:
+            return _summarised(candidates, [Written(group) for group in groups], None)
+        if self.summariser.model is None:
             raise _no_model(f"{candidates} memories in {len(groups)} groups could be summarised")
         summaries = [await self.summariser.summarise(group) for group in groups]
         created = await self._replace([summary for summary in summaries if not summary.reason], scope.user)
@@ -276,7 +277,7 @@ class Curation:
         now = self.clock()
         groups = self.reflector.material(await self._everything(scope), now)
         candidates = sum(map(len, groups))
-        if not self.reflector.has_model:
+        if self.reflector.model is None:
             if dry_run:
                 return _reflected(candidates, ())
             raise _no_model(f"{candidates} memories could be reflected on")
@@ -285,12 +286,12 @@ class Curation:
             return _reflected(candidates, found)
         async with self._held(scope.user) as hold_id:
             everything = await self._everything(Scope(scope.user))
-            withdrawn = await self.reflector.withdraw(everything, hold_id=hold_id, now=now)
+            withdrawn = await withdraw(self.store, self.records, everything, hold_id=hold_id, now=now)
             kept = [await self.reflector.keep(each, hold_id=hold_id, now=now) for each in found if not each.reason]
         self.announce(MemoriesRemoved(UNFOUNDED, withdrawn))
         return _reflected(candidates, found, [memory for memory in kept if memory is not None], withdrawn)
 
-    async def _replace(self, summaries: Sequence[Summary], user: str) -> list[tuple[Memory, int]]:
+    async def _replace(self, summaries: Sequence[Written], user: str) -> list[tuple[Memory, int]]:
         if not summaries:
             return []
         created: list[tuple[Memory, int]] = []
@@ -343,7 +344,7 @@ def _consolidated(groups: Sequence[Group], superseded: int | None) -> Consolidat
 
 
 def _summarised(
-    candidates: int, summaries: Sequence[Summary], created: Sequence[tuple[Memory, int]] | None
+    candidates: int, summaries: Sequence[Written], created: Sequence[tuple[Memory, int]] | None
 ) -> SummarisedShown:
     """``created``: memories, and the tokens that each saves; None in a dry run, which asked no model."""
     return {
@@ -359,7 +360,7 @@ def _summarised(
 
 
 def _reflected(
-    candidates: int, found: Sequence[Reflection], created: Sequence[Memory] | None = None, withdrawn: int = 0
+    candidates: int, found: Sequence[Written], created: Sequence[Memory] | None = None, withdrawn: int = 0
 ) -> ReflectedShown:
     """``created``: None in a dry run."""
     return {

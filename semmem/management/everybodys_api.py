@@ -174,7 +174,7 @@ def backup_routes(
     )
     async def export_memories(user_id: UserId = None) -> StreamingResponse:
         """Memories with their versions, a line each; of one user, or of everybody."""
-        users = [user_id] if user_id else await exports.users()
+        users = [user_id] if user_id else await exports.everybody.users()
         return StreamingResponse(exports.stream(users), media_type="application/x-ndjson")
 
     @routes.post(

@@ -23,6 +23,11 @@ class LanguageModel(Protocol):
     async def close(self) -> None: ...
 
 
+def exactly(**members: object) -> dict[str, object]:
+    """The JSON schema of an object with all of these members and no others."""
+    return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
+
+
 class NamedModels(Protocol):
     """A server of several language models, each asked for by its name."""
 

@@ -9,15 +9,16 @@ they are there: so does it to a former collection that is kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field, replace
 
+from semmem.lifecycle.write_gate import UnderWay
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import EmbedderError, JournalError, StoreMismatch, StoreUnavailable
+from semmem.ports.errors import EmbedderError, JournalError, StoreError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
-from semmem.ports.store import Collection, Collections, Described, Lagging, next_name
+from semmem.ports.store import Collection, Collections, Described, Lagging, Store, StoreCall, StoreWrapper, next_name
 from semmem.reindex.vectors import has_vector_if_needed, nearest, with_vector_of
 from semmem.text.quoting import unquoted
 
@@ -33,39 +34,35 @@ class Part:
     store: Collection
 
 
+@dataclass(eq=False, repr=False)
 class MovableStore:
-    """A Store with all that backups and upkeep ask of one.
+    """A Store with all that backups and upkeep ask of one: Enumerable, Sweepable, Lagging, DiskBound and Purgeable.
 
     ``may_move``: whether it opens a collection of another model than the ``embedder``'s, to reindex it; else that is
     StoreMismatch. ``wants`` is called with a user who is asked for and whose memories have no vectors yet.
     """
 
-    def __init__(
-        self,
-        collections: Collections,
-        embedder: Embedder,
-        records: ReindexRecords,
-        *,
-        may_move: bool,
-    ) -> None:
-        self._collections = collections
-        self._embedder = embedder
-        self._records = records
-        self._may_move = may_move
-        self.wants: Callable[[str], None] = lambda _user: None
-        self._live: Part | None = None
-        self._beside: tuple[Part, ...] = ()
-        self._target: Part | None = None
-        self._whole: set[str] = set()
-        self._opening = asyncio.Lock()
-        self._writing: set[asyncio.Future[None]] = set()
+    collections: Collections
+    embedder: Embedder
+    records: ReindexRecords
+    _: KW_ONLY
+    may_move: bool
+    wants: Callable[[str], None] = lambda _user: None
+    _live: Part | None = field(init=False, default=None)
+    beside: tuple[Part, ...] = field(init=False, default=())
+    """What is written to as well: the target, former ones."""
+    target: Part | None = field(init=False, default=None)
+    """What is being filled, to be read by everybody."""
+    _whole: set[str] = field(init=False, default_factory=set)
+    _opening: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+    _writing: UnderWay = field(init=False, default_factory=UnderWay)
 
     # --- which collections -------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
         """Of the first collection, by which the store is known."""
-        return self._collections.name
+        return self.collections.name
 
     @property
     def is_open(self) -> bool:
@@ -79,23 +76,9 @@ class MovableStore:
         return self._live
 
     @property
-    def target(self) -> Part | None:
-        """What is being filled, to be read by everybody."""
-        return self._target
-
-    @property
-    def beside(self) -> tuple[Part, ...]:
-        """What is written to as well: the target, former ones."""
-        return self._beside
-
-    @property
     def lacks_vectors(self) -> bool:
         """Whether the vectors of the collection that is read are of another model."""
-        return self._target is not None and self.live.about.signature != self._embedder.signature
-
-    def fits(self, signature: str) -> bool:
-        """Whether vectors of this signature are those of the embedder."""
-        return signature == self._embedder.signature
+        return self.target is not None and self.live.about.signature != self.embedder.signature
 
     async def open(self) -> None:
         """As the port says. Raises StoreMismatch for another model's collection unless it may be reindexed."""
@@ -104,24 +87,24 @@ class MovableStore:
                 return
             parts: list[Part] = []
             try:
-                await self._collections.open()
+                await self.collections.open()
                 target = await self._open_parts(parts)
             except BaseException:
                 for part in parts:
                     await part.store.close()
-                await self._collections.close()
+                await self.collections.close()
                 raise
-            self._beside, self._target = tuple(parts[1:]), target
+            self.beside, self.target = tuple(parts[1:]), target
             self._live = parts[0]
 
     async def _open_parts(self, parts: list[Part]) -> Part | None:
         """Open the one that is read, and then all beside it; the target."""
-        found, beside = await self._collections.found()
+        found, beside = await self.collections.found()
         live = found or self._own(self.name)
         wanted = await self._target_of(live, beside)
         more = [wanted] if wanted is not None and wanted not in beside else []
         for about in (live, *beside, *more):
-            parts.append(Part(about, self._collections.collection(about)))
+            parts.append(Part(about, self.collections.collection(about)))
             await parts[-1].store.open()
         if wanted is not None:
             await self._say_writing(wanted.name)
@@ -129,14 +112,14 @@ class MovableStore:
 
     async def close(self) -> None:
         async with self._opening:
-            parts = (*self._beside, *([self._live] if self._live else []))
-            self._live, self._beside, self._target = None, (), None
+            parts = (*self.beside, *([self._live] if self._live else []))
+            self._live, self.beside, self.target = None, (), None
             for part in parts:
                 await part.store.close()
-            await self._collections.close()
+            await self.collections.close()
 
     def _own(self, name: str) -> Described:
-        return Described(name, self._embedder.signature, self._embedder.dimension)
+        return Described(name, self.embedder.signature, self.embedder.dimension)
 
     def _is_own(self, about: Described) -> bool:
         return about == self._own(about.name)
@@ -144,11 +127,11 @@ class MovableStore:
     async def _target_of(self, live: Described, beside: Sequence[Described]) -> Described | None:
         if not self._is_own(live):
             begun = [about for about in beside if self._is_own(about)]
-            if not self._may_move:
+            if not self.may_move:
                 raise StoreMismatch(_refusal(live, self._own(live.name), bool(begun)))
             return begun[-1] if begun else self._own(next_name(self.name, [each.name for each in (live, *beside)]))
         try:
-            known = await self._records.reindex(self.name)
+            known = await self.records.reindex(self.name)
         except JournalError as error:
             raise StoreUnavailable(f"what is known of a reindex cannot be read: {error}") from None
         if known is None or known.state in (ReindexState.KEPT, ReindexState.DROPPING):
@@ -157,34 +140,34 @@ class MovableStore:
 
     async def _say_writing(self, target: str) -> None:
         try:
-            await self._records.writes_to(target)
+            await self.records.writes_to(target)
         except JournalError as error:
             raise StoreUnavailable(f"other replicas cannot be told of a reindex: {error}") from None
 
     async def begin(self, target: str | None = None) -> Part:
         """Write to a new collection from now on, or to this one that another process has made."""
-        _, beside = await self._collections.found()
+        _, beside = await self.collections.found()
         taken = [self.live.about.name, *(about.name for about in beside)]
         about = self._own(target or next_name(self.name, taken))
-        part = Part(about, self._collections.collection(about))
+        part = Part(about, self.collections.collection(about))
         await part.store.open()
         self._whole.clear()
-        self._beside, self._target = (*self._beside, part), part
-        await self._writes_ended()
+        self.beside, self.target = (*self.beside, part), part
+        await self._writing.ended()
         await self._say_writing(about.name)
         return part
 
     async def switch(self) -> None:
         """Everybody reads the target from now on."""
-        if self._target is not None:
-            await self._collections.switch(self._target.about.name)
+        if self.target is not None:
+            await self.collections.switch(self.target.about.name)
             self._switched()
 
     def _switched(self) -> None:
-        if self._target is not None:
-            former, self._live = self.live, self._target
-            self._beside = (former, *(part for part in self._beside if part is not self._target))
-            self._target = None
+        if self.target is not None:
+            former, self._live = self.live, self.target
+            self.beside = (former, *(part for part in self.beside if part is not self.target))
+            self.target = None
             self._whole.clear()
 
     async def follow(self) -> None:
@@ -192,27 +175,27 @@ class MovableStore:
 
         Raises StoreMismatch when everybody reads another model's vectors now.
         """
-        found, beside = await self._collections.found()
+        found, beside = await self.collections.found()
         if found is not None and found.name != self.live.about.name:
-            if self._target is None or self._target.about.name != found.name:
+            if self.target is None or self.target.about.name != found.name:
                 raise StoreMismatch(_refusal(found, self._own(found.name), begun=False))
             self._switched()
         names = {about.name for about in beside}
-        for part in [part for part in self._beside if part.about.name not in names]:
+        for part in [part for part in self.beside if part.about.name not in names]:
             await self.leave(part)
 
     async def leave(self, part: Part) -> None:
         """Write to it no more."""
-        self._beside = tuple(each for each in self._beside if each is not part)
-        if self._target is part:
-            self._target = None
-        await self._writes_ended()
+        self.beside = tuple(each for each in self.beside if each is not part)
+        if self.target is part:
+            self.target = None
+        await self._writing.ended()
         await part.store.close()
 
     async def drop(self, part: Part) -> None:
         """Leave one beside, and drop it with all that it holds."""
         await self.leave(part)
-        await self._collections.drop(part.about.name)
+        await self.collections.drop(part.about.name)
 
     def is_whole(self, user: str) -> None:
         """All of the user's memories have their new vectors, or can have none."""
@@ -231,7 +214,7 @@ class MovableStore:
         as_of: float | None = None,
     ) -> list[Hit]:
         """As the port says. Without ``as_of``, some of a user who has no new vectors yet may be missing."""
-        live, target = self.live.store, self._target
+        live, target = self.live.store, self.target
         if target is None or not self.lacks_vectors:
             return await live.search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
         if as_of is not None:
@@ -242,7 +225,7 @@ class MovableStore:
         return [hit for hit in hits if there.get(hit.memory.id) == hit.memory.version]
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        live, target = self.live.store, self._target
+        live, target = self.live.store, self.target
         if target is None or not self.lacks_vectors:
             return await live.get(scope, memory_id)
         memory, other = await live.get(scope, memory_id), await target.store.get(scope, memory_id)
@@ -252,7 +235,7 @@ class MovableStore:
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. All of them have vectors, or none: some without would stand behind the others."""
-        live, target = self.live.store, self._target
+        live, target = self.live.store, self.target
         if target is None or not self.lacks_vectors or not vectors:
             return await live.list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
         found = await live.list(scope, types=types, limit=limit, offset=offset)
@@ -270,11 +253,9 @@ class MovableStore:
         await self.live.store.health()
 
     async def users(self) -> set[str]:
-        """As Enumerable says."""
         return await self.live.store.users()
 
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
-        """As Sweepable says."""
         return await self.live.store.expired(now, limit=limit)
 
     def written_elsewhere(self, user: str) -> None:
@@ -284,56 +265,43 @@ class MovableStore:
                 part.store.written_elsewhere(user)
 
     async def check_room(self) -> None:
-        """As DiskBound says."""
-        await self._collections.check_room()
+        await self.collections.check_room()
 
     # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, memory: Memory) -> None:
-        async with self._everywhere() as parts:
+        with self._everywhere() as parts:
             for part in parts:
                 await part.store.put(scope, self._fitting(memory, part))
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
-        async with self._everywhere() as parts:
+        with self._everywhere() as parts:
             result, *_ = [await part.store.forget(scope, memory_id) for part in parts]
         return result
 
     async def forget_scope(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
     ) -> int:
-        async with self._everywhere() as parts:
+        with self._everywhere() as parts:
             result, *_ = [await part.store.forget_scope(scope, types=types, said_until=said_until) for part in parts]
         return result
 
     async def sweep(self, now: float, *, expired: bool = True) -> int:
-        """As Sweepable says."""
-        async with self._everywhere() as parts:
+        with self._everywhere() as parts:
             result, *_ = [await part.store.sweep(now, expired=expired) for part in parts]
         return result
 
     async def purge(self) -> bool:
-        """As Purgeable says."""
         return all([await part.store.purge() for part in self._parts()])
 
-    @asynccontextmanager
-    async def _everywhere(self) -> AsyncIterator[tuple[Part, ...]]:
-        """Where a write goes, known to whoever changes that."""
-        ended = asyncio.get_running_loop().create_future()
-        self._writing.add(ended)
-        try:
+    @contextmanager
+    def _everywhere(self) -> Iterator[tuple[Part, ...]]:
+        """Where a write goes, known to whoever changes that: it waits until those have ended that are under way."""
+        with self._writing.call(""):
             yield self._parts()
-        finally:
-            self._writing.discard(ended)
-            ended.set_result(None)
-
-    async def _writes_ended(self) -> None:
-        """Return when the writes that are under way have ended: they go where they began to go."""
-        if self._writing:
-            await asyncio.wait(tuple(self._writing))
 
     def _parts(self) -> tuple[Part, ...]:
-        return (self.live, *self._beside)
+        return (self.live, *self.beside)
 
     def _fitting(self, memory: Memory, part: Part) -> Memory:
         """What is written here has vectors of the embedder's model, which say nothing in another one's collection."""
@@ -353,7 +321,7 @@ class MovableStore:
         if memory.embedding is not None or memory.status is not MemoryStatus.ACTIVE:
             return memory
         try:
-            return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
+            return replace(memory, embedding=await self.embedder.embed(unquoted(memory.content)))
         except EmbedderError:
             return memory
 
@@ -365,3 +333,20 @@ def _refusal(live: Described, own: Described, begun: bool) -> str:
         f" the configuration names {own.signature}, {own.dimension} numbers: run `semmem reindex`{far}, or set"
         " memory.reindex.start: auto, which does it while requests are served; or configure the former model"
     )
+
+
+class WithVectors(StoreWrapper):
+    """A view of ``shown``, which shows what ``store`` has, for whoever keeps vectors: StoreError while there are none
+    of the model whose name they would be kept under."""
+
+    def __init__(self, shown: Store, store: MovableStore) -> None:
+        super().__init__(shown)
+        self._movable = store
+
+    @contextmanager
+    def around(self, call: StoreCall) -> Iterator[None]:
+        if self._movable.lacks_vectors:
+            raise StoreError(
+                "memories are being reindexed, and have no vectors of their new model yet: try again later"
+            )
+        yield

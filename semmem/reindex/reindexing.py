@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from contextlib import suppress
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Protocol
 
@@ -42,6 +43,7 @@ class _Cut(Exception):
     """Nothing more to be done now: somebody else is at it, or as many were embedded as was allowed."""
 
 
+@dataclass(eq=False, repr=False)
 class Reindexing:
     """``moved`` is called with a user whose memories have their new vectors now, ``tell`` with a line for the log when
     it begins, waits or ends. ``lease_s``: so long nobody else takes over from a process that died. ``keep_s``: how long
@@ -49,38 +51,27 @@ class Reindexing:
     ``settle_s``: the longest that another process takes to notice something, 0 where there is none.
     """
 
-    def __init__(
-        self,
-        store: MovableStore,
-        mover: Mover,
-        records: ReindexRecords,
-        everybody: Everybody,
-        *,
-        clock: Callable[[], float],
-        moved: Callable[[str], None] = lambda _user: None,
-        tell: Callable[[str], None] = lambda _line: None,
-        lease_s: float = 30.0,
-        poll_s: float = 5.0,
-        settle_s: float = 0.0,
-        keep_s: float | None = None,
-    ) -> None:
-        self._store = store
-        self._mover = mover
-        self._records = records
-        self._everybody = everybody
-        self._clock = clock
-        self._moved = moved
-        self._tell = tell
-        self._lease_s = lease_s
-        self._poll_s = poll_s
-        self._settle_s = settle_s
-        self._keep_s = keep_s
-        self._known: Reindex | None = None
-        self._allowed: int | None = None
-        self._wanted: dict[str, None] = {}
-        self._tried: set[str] = set()
-        self._wake = asyncio.Event()
-        store.wants = self.wants
+    store: MovableStore
+    mover: Mover
+    records: ReindexRecords
+    everybody: Everybody
+    _: KW_ONLY
+    clock: Callable[[], float]
+    moved: Callable[[str], None] = lambda _user: None
+    tell: Callable[[str], None] = lambda _line: None
+    lease_s: float = 30.0
+    poll_s: float = 5.0
+    settle_s: float = 0.0
+    keep_s: float | None = None
+    known: Reindex | None = field(init=False, default=None)
+    """As this process knew it last."""
+    _allowed: int | None = field(init=False, default=None)
+    _wanted: dict[str, None] = field(init=False, default_factory=dict)
+    _tried: set[str] = field(init=False, default_factory=set)
+    _wake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.store.wants = self.wants
 
     # --- asked for ---------------------------------------------------------------------------------------------------
 
@@ -91,58 +82,53 @@ class Reindexing:
 
     async def status(self) -> dict[str, Any]:
         """How far it is. ``state`` is ``none`` where there is nothing to do."""
-        known = await self._records.reindex(self._store.name)
-        if known is not None and self._known is not None and self._known.target == known.target:
-            known = max(known, self._known, key=lambda each: (each.changed_at, each.users_done))  # noted now and then
-        live = self._store.live.about
+        known = await self.records.reindex(self.store.name)
+        if known is not None and self.known is not None and self.known.target == known.target:
+            known = max(known, self.known, key=lambda each: (each.changed_at, each.users_done))  # noted now and then
+        live = self.store.live.about
         told: dict[str, Any] = {"state": "none", "collection": live.name, "signature": live.signature}
         if known is not None:
             told |= {**asdict(known), "state": known.state.value}
             del told["position"]
-        elif self._store.target is not None:
-            told |= {"state": ReindexState.FILLING.value, "target": self._store.target.about.name}
-        elif self._store.beside:
-            told |= {"state": ReindexState.KEPT.value, "source": self._store.beside[-1].about.name}
+        elif self.store.target is not None:
+            told |= {"state": ReindexState.FILLING.value, "target": self.store.target.about.name}
+        elif self.store.beside:
+            told |= {"state": ReindexState.KEPT.value, "source": self.store.beside[-1].about.name}
         return told
 
     @property
     def state(self) -> str:
         """In one word, as this process knew it last."""
-        return "none" if self._known is None else self._known.state.value
-
-    @property
-    def known(self) -> Reindex | None:
-        """As this process knew it last, for metrics."""
-        return self._known
+        return "none" if self.known is None else self.known.state.value
 
     async def start(self, *, force: bool = False, limit: int | None = None) -> None:
         """Begin, or go on; ``force``: every vector anew, also of the same model. ``limit``: embed at most so many, then
         pause until asked again."""
-        if self._store.target is None and force:
-            for part in self._store.beside:
-                await self._store.drop(part)
-            await self._store.begin()
+        if self.store.target is None and force:
+            for part in self.store.beside:
+                await self.store.drop(part)
+            await self.store.begin()
         self._allowed = limit
-        if self._store.target is not None:
-            known = await self._begun(self._store.target)
+        if self.store.target is not None:
+            known = await self._begun(self.store.target)
             if known.state is ReindexState.PAUSED and await self._claimed():
                 await self._note(replace(known, state=ReindexState.FILLING))
         self._wake.set()
 
     async def drop_former(self) -> int:
         """Drop the collections that are kept; how many. Nothing of one that is being filled."""
-        former = [part for part in self._store.beside if part is not self._store.target]
-        known = await self._records.reindex(self._store.name)
-        if known is not None and self._store.target is None:
+        former = [part for part in self.store.beside if part is not self.store.target]
+        known = await self.records.reindex(self.store.name)
+        if known is not None and self.store.target is None:
             if not await self._claimed():
                 raise Busy
             await self._note(replace(known, state=ReindexState.DROPPING))
-            await asyncio.sleep(self._settle_s)  # the others write to them no more
+            await asyncio.sleep(self.settle_s)  # the others write to them no more
         for part in former:
-            await self._store.drop(part)
-        if self._store.target is None:
-            await self._records.end_reindex(self._store.name)
-            self._known = None
+            await self.store.drop(part)
+        if self.store.target is None:
+            await self.records.end_reindex(self.store.name)
+            self.known = None
         return len(former)
 
     # --- in the background -------------------------------------------------------------------------------------------
@@ -158,56 +144,54 @@ class Reindexing:
                 raise
             except (SemmemError, Busy) as error:
                 if told != str(error):
-                    self._tell(f"it pauses: {type(error).__name__}: {error}")
+                    self.tell(f"it pauses: {type(error).__name__}: {error}")
                 told = str(error)
-            try:
-                async with asyncio.timeout(self._poll_s):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.poll_s):
                     await self._wake.wait()
-            except TimeoutError:
-                pass
             self._wake.clear()
 
     async def step(self) -> None:
         """All that can be done now. Raises SemmemError."""
-        if not self._store.is_open:
+        if not self.store.is_open:
             return
-        if self._settle_s:
+        if self.settle_s:
             await self._follow()
-        if self._store.target is None:
+        if self.store.target is None:
             await self._drop_in_time()
             return
         try:
-            await self._work(self._store.target)
+            await self._work(self.store.target)
         except (_Cut, LookupError):
             return
 
     async def _follow(self) -> None:
-        await self._store.follow()
-        known = await self._records.reindex(self._store.name)
+        await self.store.follow()
+        known = await self.records.reindex(self.store.name)
         if known is not None and known.state is ReindexState.DROPPING:
-            for part in self._store.beside:
-                await self._store.leave(part)
+            for part in self.store.beside:
+                await self.store.leave(part)
         elif known is not None and self._is_news(known):
-            await self._store.begin(known.target)
-        self._known = known
+            await self.store.begin(known.target)
+        self.known = known
 
     def _is_news(self, known: Reindex) -> bool:
         """Whether another process was asked to make every vector anew."""
-        names = [self._store.live.about.name, *(part.about.name for part in self._store.beside)]
-        is_ours = known.state is not ReindexState.KEPT and self._store.fits(known.signature)
+        names = [self.store.live.about.name, *(part.about.name for part in self.store.beside)]
+        is_ours = known.state is not ReindexState.KEPT and known.signature == self.store.embedder.signature
         return is_ours and known.target not in names
 
     async def _drop_in_time(self) -> None:
-        known = self._known = await self._records.reindex(self._store.name)
+        known = self.known = await self.records.reindex(self.store.name)
         if known is None:
             return
         if known.state not in (ReindexState.KEPT, ReindexState.DROPPING):
-            if self._settle_s:  # it is another model's, which other processes move to
+            if self.settle_s:  # it is another model's, which other processes move to
                 return
-            await self._records.end_reindex(self._store.name)  # a journal of earlier: there is no such target
-            self._known = None
+            await self.records.end_reindex(self.store.name)  # a journal of earlier: there is no such target
+            self.known = None
             return
-        over = self._keep_s is not None and self._clock() - known.changed_at >= self._keep_s
+        over = self.keep_s is not None and self.clock() - known.changed_at >= self.keep_s
         if known.state is ReindexState.DROPPING or (known.state is ReindexState.KEPT and over):
             await self.drop_former()
 
@@ -216,28 +200,28 @@ class Reindexing:
         if known.state is ReindexState.PAUSED:
             raise _Cut
         if not await self._claimed():
-            self._known = known
+            self.known = known
             raise _Cut
-        for part in self._store.beside:
+        for part in self.store.beside:
             if part is not target:
-                await self._store.drop(part)  # of an earlier reindex: there is one way back at most
+                await self.store.drop(part)  # of an earlier reindex: there is one way back at most
         if known.state is not ReindexState.WAITING:
-            self._tell(f"from {known.source} to {known.target}, for {known.signature}")
+            self.tell(f"from {known.source} to {known.target}, for {known.signature}")
             known = await self._fill(known)
-        if waited_for := await self._records.not_writing(target.about.name):
-            self._tell(f"it waits for {waited_for} replicas that do not write to the new collection")
+        if waited_for := await self.records.not_writing(target.about.name):
+            self.tell(f"it waits for {waited_for} replicas that do not write to the new collection")
             await self._note(replace(known, state=ReindexState.WAITING))
             raise _Cut
         known = await self._verified(known)
         await self._note(known)
-        await self._store.switch()
-        await self._note(replace(known, state=ReindexState.KEPT, changed_at=self._clock()))
+        await self.store.switch()
+        await self._note(replace(known, state=ReindexState.KEPT, changed_at=self.clock()))
         self._tried.clear()
-        self._tell(f"everybody reads {known.target}; {known.source} is kept")
+        self.tell(f"everybody reads {known.target}; {known.source} is kept")
 
     async def _begun(self, target: Part) -> Reindex:
-        begun = Reindex(self._store.live.about.name, target.about.name, target.about.signature)
-        return await self._records.begin_reindex(self._store.name, replace(begun, changed_at=self._clock()))
+        begun = Reindex(self.store.live.about.name, target.about.name, target.about.signature)
+        return await self.records.begin_reindex(self.store.name, replace(begun, changed_at=self.clock()))
 
     async def _fill(self, known: Reindex) -> Reindex:
         users = await self._users()
@@ -248,10 +232,10 @@ class Reindexing:
         await self._note(known)
         busy: list[str] = []
         for number, user in enumerate(user for user in users if _digest(user) > known.position):
-            known = self._known = replace(known, embedded=known.embedded + await self._move_wanted())
+            known = self.known = replace(known, embedded=known.embedded + await self._move_wanted())
             moved = await self._move(user)
             busy += [] if moved else [user]
-            known = self._known = _counted(known, moved, user)
+            known = self.known = _counted(known, moved, user)
             if number % NOTE_USERS == 0:
                 await self._note(known)
         await self._note(known)
@@ -279,18 +263,18 @@ class Reindexing:
     async def _move(self, user: str) -> Moved | None:
         """None: somebody is at work on the user's memories. Raises _Cut when no more may be embedded."""
         try:
-            moved = await self._mover.move(user, embed_max=self._allowed)
+            moved = await self.mover.move(user, embed_max=self._allowed)
         except Busy:
             return None
         self._tried.add(user)
         if self._allowed is not None:
             self._allowed -= moved.embedded
-        if not moved.is_whole and self._allowed is not None and self._allowed <= 0 and self._known is not None:
-            embedded = self._known.embedded + moved.embedded
-            await self._note(replace(self._known, state=ReindexState.PAUSED, embedded=embedded))
+        if not moved.is_whole and self._allowed is not None and self._allowed <= 0 and self.known is not None:
+            embedded = self.known.embedded + moved.embedded
+            await self._note(replace(self.known, state=ReindexState.PAUSED, embedded=embedded))
             raise _Cut
         if moved.embedded:
-            self._moved(user)
+            self.moved(user)
         return moved if moved.is_whole else None
 
     async def _verified(self, known: Reindex) -> Reindex:
@@ -301,7 +285,7 @@ class Reindexing:
         for _ in range(PASSES_MAX):
             again = []
             for number, user in enumerate(left):
-                difference = await self._mover.difference(user)
+                difference = await self.mover.difference(user)
                 if difference:
                     again.append(user)
                     await self._move(user)
@@ -313,24 +297,24 @@ class Reindexing:
             if not again:
                 return known
             left = again
-        self._tell("some users are written to all the time; they are verified again later")
+        self.tell("some users are written to all the time; they are verified again later")
         raise _Cut
 
     async def _users(self) -> list[str]:
         """Also those of whom only the target has anything, left there when somebody died. In the order of digests,
         which may be kept of users that are erased."""
-        target = self._store.target
+        target = self.store.target
         left_over = await target.store.users() if target is not None else set[str]()
-        return sorted({*await self._everybody.users(), *left_over}, key=_digest)
+        return sorted({*await self.everybody.users(), *left_over}, key=_digest)
 
     async def _note(self, known: Reindex) -> None:
         """Raises _Cut when another process has taken over."""
-        self._known = known
-        if not await self._records.note_reindex(self._store.name, known, now=self._clock(), lease_s=self._lease_s):
+        self.known = known
+        if not await self.records.note_reindex(self.store.name, known, now=self.clock(), lease_s=self.lease_s):
             raise _Cut
 
     async def _claimed(self) -> bool:
-        return await self._records.claim_reindex(self._store.name, now=self._clock(), lease_s=self._lease_s)
+        return await self.records.claim_reindex(self.store.name, now=self.clock(), lease_s=self.lease_s)
 
 
 def _counted(known: Reindex, moved: Moved | None, position: str | None) -> Reindex:

@@ -24,14 +24,9 @@ def has_vector_if_needed(memory: Memory) -> bool:
 
 def nearest(memories: Sequence[Memory], vector: Vector, limit: int, now: float) -> list[Hit]:
     """As a store's search has them, of memories with vectors of the same model."""
-    found = [memory for memory in memories if _is_retrievable(memory, now)]
+    found = [memory for memory in memories if memory.is_retrievable(now)]
     if not found or limit < 1:
         return []
     matrix = np.stack([memory.embedding for memory in found if memory.embedding is not None])
     cosines = np.clip(matrix @ vector, -1.0, 1.0).tolist()
     return best((Hit(memory, cosine, cosine) for memory, cosine in zip(found, cosines, strict=True)), limit)
-
-
-def _is_retrievable(memory: Memory, now: float) -> bool:
-    lives = memory.expires_at is None or memory.expires_at > now
-    return lives and memory.status is MemoryStatus.ACTIVE and memory.embedding is not None

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import islice
 
 import numpy as np
 
 from semmem.extraction.contradiction import repeats
+from semmem.lifecycle.spared import replaced_by
 from semmem.lifecycle.writes import Writes
-from semmem.memory import MERGED, SUPERSEDED_BY, SUPERSEDED_WHY, Memory, MemoryStatus, Scope, Vector
+from semmem.memory import MERGED, Memory, MemoryStatus, Scope, Vector
 from semmem.ports.memory_records import WriteRecords
 from semmem.ports.store import Store
 from semmem.text.grounding import content_words
@@ -33,6 +34,7 @@ class Group:
     merged: tuple[Memory, ...]
 
 
+@dataclass(eq=False, repr=False)
 class Consolidator:
     """Finds and merges near-duplicates of one user, type and project.
 
@@ -41,42 +43,35 @@ class Consolidator:
     answered: a comparison takes up to 0.3 ms of a thread that shares its interpreter with the requests.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        records: WriteRecords,
-        *,
-        cosine_min: float = 0.9,
-        memories_max: int = 2000,
-        pairs_max: int = 5000,
-        groups_max: int = 100,
-    ) -> None:
-        if not 0 < cosine_min <= 1 or memories_max < 2 or min(pairs_max, groups_max) < 1:
+    store: Store
+    records: WriteRecords
+    _: KW_ONLY
+    cosine_min: float = 0.9
+    memories_max: int = 2000
+    pairs_max: int = 5000
+    groups_max: int = 100
+    _one_at_a_time: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.cosine_min <= 1 or self.memories_max < 2 or min(self.pairs_max, self.groups_max) < 1:
             raise ValueError("cosine_min must be a cosine above 0, memories_max at least 2, the others at least 1")
-        self._store = store
-        self._records = records
-        self._cosine_min = cosine_min
-        self._memories_max = memories_max
-        self._pairs_max = pairs_max
-        self._groups_max = groups_max
-        self._one_at_a_time = asyncio.Lock()
 
     async def groups(self, memories: Sequence[Memory], now: float) -> list[Group]:
         """The groups among these memories of one user; those that are not retrievable are left out."""
-        newest = sorted(memories, key=lambda memory: -memory.updated_at)[: self._memories_max]
+        newest = sorted(memories, key=lambda memory: -memory.updated_at)[: self.memories_max]
         async with self._one_at_a_time:
-            return await asyncio.to_thread(self._groups, retrievable(newest, now))
+            return await asyncio.to_thread(self._groups, [one for one in newest if one.is_retrievable(now)])
 
     async def merge(self, groups: Iterable[Group], *, hold_id: str, now: float) -> int:
         """Merge groups under a hold of their user; how many memories were superseded. Raises StoreError, JournalError.
 
         Groups of which anything changed since they were found are left alone.
         """
-        writes = Writes(self._store, self._records, hold_id)
+        writes = Writes(self.store, self.records, hold_id)
         return sum([await self._merge(group, writes, now) for group in groups])
 
     async def _merge(self, group: Group, writes: Writes, now: float) -> int:
-        current = [await unchanged(self._store, memory) for memory in (group.kept, *group.merged)]
+        current = [await unchanged(self.store, memory) for memory in (group.kept, *group.merged)]
         kept, *others = current
         if kept is None or None in others:
             return 0
@@ -90,9 +85,9 @@ class Consolidator:
         buckets: dict[tuple[str, str], list[Memory]] = {}
         for memory in memories:
             buckets.setdefault((memory.type, memory.project or ""), []).append(memory)
-        pairs = iter(range(self._pairs_max))
+        pairs = iter(range(self.pairs_max))
         found = (group for bucket in buckets.values() for group in self._bucket(bucket, pairs))
-        return list(islice(found, self._groups_max))
+        return list(islice(found, self.groups_max))
 
     def _bucket(self, memories: list[Memory], pairs: Iterator[int]) -> Iterable[Group]:
         """Each memory joins the first it says the same as; the most informative stays, of equal ones the newest.
@@ -105,24 +100,13 @@ class Consolidator:
         for place, kept in enumerate(ordered):
             if place in taken:
                 continue
-            near = np.flatnonzero(alike[place] >= self._cosine_min).tolist()
+            near = np.flatnonzero(alike[place] >= self.cosine_min).tolist()
             later = [other for other in near if other > place and other not in taken]
             compared = [other for other, _ in zip(later, pairs, strict=False)]
             merged = [other for other in compared if repeats(kept.content, ordered[other].content)]
             taken.update(merged)
             if merged:
                 yield Group(kept, tuple(ordered[other] for other in merged))
-
-
-def retrievable(memories: Iterable[Memory], now: float) -> list[Memory]:
-    """Those that a search could find: active, in time, with a vector."""
-    return [
-        memory
-        for memory in memories
-        if memory.status is MemoryStatus.ACTIVE
-        and memory.embedding is not None
-        and (memory.expires_at is None or memory.expires_at > now)
-    ]
 
 
 def cosines(memories: Sequence[Memory]) -> Vector:
@@ -141,8 +125,7 @@ async def unchanged(store: Store, memory: Memory) -> Memory | None:
 
 def superseded(old: Memory, by: str, now: float, why: str) -> Memory:
     """The next version of a memory whose place another one has taken; ``why`` is a reason word."""
-    metadata = {**old.metadata, SUPERSEDED_BY: by, SUPERSEDED_WHY: why}
-    return replace(old, version=old.version + 1, status=MemoryStatus.SUPERSEDED, updated_at=now, metadata=metadata)
+    return replace(replaced_by(old, (by, why)), version=old.version + 1, updated_at=now)
 
 
 def _informative(memory: Memory) -> tuple[int, float, str]:

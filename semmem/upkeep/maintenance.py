@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 from semmem.lifecycle.passages import PassageQuota
-from semmem.lifecycle.removal import remove
+from semmem.lifecycle.writes import remove
 from semmem.memory import MERGED, UNFOUNDED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
@@ -73,33 +73,27 @@ class MaintenanceRules:
     passages_max: int = 10_000
 
 
+@dataclass(eq=False, repr=False)
 class Maintenance:
     """One run after another; replicas may run it at the same time. MemoriesRemoved is announced for each reason."""
 
-    def __init__(
-        self,
-        store: Store,
-        sweepable: Sweepable,
-        records: MaintenanceRecords,
-        consolidator: Consolidator,
-        rules: MaintenanceRules,
-        *,
-        announce: Announce = nobody_listens,
-    ) -> None:
-        self._store = store
-        self._sweepable = sweepable
-        self._records = records
-        self._consolidator = consolidator
-        self._rules = rules
-        self._announce = announce
-        self._passages = PassageQuota(store, records, rules.passages_max, announce)
+    store: Store
+    sweepable: Sweepable
+    records: MaintenanceRecords
+    consolidator: Consolidator
+    rules: MaintenanceRules
+    _: KW_ONLY
+    announce: Announce = nobody_listens
+
+    def __post_init__(self) -> None:
+        self._passages = PassageQuota(self.store, self.records, self.rules.passages_max, self.announce)
 
     async def run(self, now: float) -> None:
         """One bounded run. Raises StoreError and JournalError; the next run goes on where this one broke off."""
         await self._clear_left_over()
-        await self._sweepable.sweep(now, expired=False)  # else one of the lower versions would look expired
+        await self.sweepable.sweep(now, expired=False)  # else one of the lower versions would look expired
         await self._remove_expired(now)
-        due = await self._records.users_due(maintained_before=now - self._rules.interval_s, limit=self._rules.users_max)
+        due = await self.records.users_due(maintained_before=now - self.rules.interval_s, limit=self.rules.users_max)
         await self._keep_all(due, now)
 
     async def _keep_all(self, users: list[str], now: float) -> None:
@@ -110,77 +104,77 @@ class Maintenance:
                 await self._keep(user, now)
             except SemmemError as error:
                 failures.append(error)
-            if len(failures) == self._rules.failures_max:
+            if len(failures) == self.rules.failures_max:
                 break
         if failures:
             raise failures[0]
 
     async def _clear_left_over(self) -> None:
         """What was said again since under the same id, or imported, was not forgotten with what it was before."""
-        for user, memory_id in await self._records.orphans(limit=self._rules.expired_max):
-            left = await self._store.get(Scope(user), memory_id)
-            if left is None or await self._records.is_erased(left):
+        for user, memory_id in await self.records.orphans(limit=self.rules.expired_max):
+            left = await self.store.get(Scope(user), memory_id)
+            if left is None or await self.records.is_erased(left):
                 await self._forget(user, memory_id)
-            await self._records.settle(user, memory_id)
+            await self.records.settle(user, memory_id)
 
     async def _remove_expired(self, now: float) -> None:
         removed = 0
-        for user, memory_id in await self._sweepable.expired(now, limit=self._rules.expired_max):
-            memory = await self._store.get(Scope(user), memory_id)
+        for user, memory_id in await self.sweepable.expired(now, limit=self.rules.expired_max):
+            memory = await self.store.get(Scope(user), memory_id)
             if memory is not None and _is_expired(memory, now):
                 await self._forget(user, memory_id)
                 removed += 1
-        self._announce(MemoriesRemoved(EXPIRED, removed))
+        self.announce(MemoriesRemoved(EXPIRED, removed))
 
     async def _keep(self, user: str, now: float) -> None:
         """One user, unless somebody is at work on their memories: then the next run comes back to them."""
-        hold_id = await self._records.hold(user, now=now, lease_s=self._rules.lease_s)
+        hold_id = await self.records.hold(user, now=now, lease_s=self.rules.lease_s)
         if hold_id is None:
             return
         try:
             await self._keep_held(user, now, hold_id)
-            await self._records.mark_maintained(user, now=now)
+            await self.records.mark_maintained(user, now=now)
         finally:
-            await self._records.release(hold_id)
+            await self.records.release(hold_id)
 
     async def _keep_held(self, user: str, now: float, hold_id: str) -> None:
         await self._passages.make_room(user)
         # Before the store is read: what that has no more was forgotten.
-        recorded_ids = await self._records.recorded_ids(user)
+        recorded_ids = await self.records.recorded_ids(user)
         memories = await self._list(user)
         if recorded_ids - {memory.id for memory in memories}:
-            await asyncio.sleep(self._rules.settle_s)
+            await asyncio.sleep(self.rules.settle_s)
             memories = await self._list(user)
         if not memories:
-            await self._records.forget_user(user)
+            await self.records.forget_user(user)
             return
         orphans = recorded_ids - {memory.id for memory in memories}
         if orphans:
-            await self._records.forget_memories(Scope(user), sorted(orphans), shuts_turns=False)
+            await self.records.forget_memories(Scope(user), sorted(orphans), shuts_turns=False)
         removed = await self._remove_old(user, memories, now)
         left = [memory for memory in memories if memory.id not in removed]
-        withdrawn = await withdraw(self._store, self._records, left, hold_id=hold_id, now=now)
-        self._announce(MemoriesRemoved(UNFOUNDED, withdrawn))
+        withdrawn = await withdraw(self.store, self.records, left, hold_id=hold_id, now=now)
+        self.announce(MemoriesRemoved(UNFOUNDED, withdrawn))
         await self._consolidate(left, now, hold_id)
 
     async def _list(self, user: str) -> list[Memory]:
-        return await self._store.list(Scope(user), limit=max(1, await self._store.count(Scope(user))))
+        return await self.store.list(Scope(user), limit=max(1, await self.store.count(Scope(user))))
 
     async def _remove_old(self, user: str, memories: list[Memory], now: float) -> set[str]:
-        uses, again = await self._records.uses(user), await self._records.said_again(user)
+        uses, again = await self.records.uses(user), await self.records.said_again(user)
         said_at = {memory.id: max(memory.updated_at, again.get(memory.id, 0.0)) for memory in memories}
         doomed = [
             (memory, self._reason(memory, uses.get(memory.id, Uses()), said_at[memory.id], now)) for memory in memories
         ]
-        going = [(memory.id, reason) for memory, reason in doomed if reason][: self._rules.removed_max]
+        going = [(memory.id, reason) for memory, reason in doomed if reason][: self.rules.removed_max]
         for memory_id, _ in going:
             await self._forget(user, memory_id)
         for reason, number in Counter(reason for _, reason in going).items():
-            self._announce(MemoriesRemoved(reason, number))
+            self.announce(MemoriesRemoved(reason, number))
         return {memory_id for memory_id, _ in going}
 
     def _reason(self, memory: Memory, uses: Uses, said_at: float, now: float) -> str:
-        rules = self._rules
+        rules = self.rules
         age_s = now - said_at
         if _is_expired(memory, now):
             return EXPIRED
@@ -193,14 +187,14 @@ class Maintenance:
 
     async def _consolidate(self, memories: list[Memory], now: float, hold_id: str) -> None:
         active = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
-        if self._rules.consolidate_from is None or len(active) < self._rules.consolidate_from:
+        if self.rules.consolidate_from is None or len(active) < self.rules.consolidate_from:
             return
-        groups = await self._consolidator.groups(active, now)
-        superseded = await self._consolidator.merge(groups, hold_id=hold_id, now=now)
-        self._announce(MemoriesRemoved(MERGED, superseded))
+        groups = await self.consolidator.groups(active, now)
+        superseded = await self.consolidator.merge(groups, hold_id=hold_id, now=now)
+        self.announce(MemoriesRemoved(MERGED, superseded))
 
     async def _forget(self, user: str, memory_id: str) -> None:
-        await remove(self._store, self._records, Scope(user), memory_id)
+        await remove(self.store, self.records, Scope(user), memory_id)
 
 
 def _is_expired(memory: Memory, now: float) -> bool:

@@ -29,38 +29,36 @@ class WritingRules:
     timeout_s: float = 30.0
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text about these memories. ``reason`` is empty when it may be remembered, or take their place."""
+
+    of: tuple[Memory, ...]
+    content: str = ""
+    reason: str = ""
+
+
 Rules = TypeVar("Rules", bound=WritingRules)
 
 
+@dataclass(eq=False, repr=False)
 class ModelWriting(Generic[Rules]):
     """``model`` None: says only what would be written of."""
 
-    def __init__(
-        self,
-        store: Store,
-        records: WriteRecords,
-        embedder: Embedder,
-        model: LanguageModel | None,
-        rules: Rules,
-    ) -> None:
-        self._store = store
-        self._records = records
-        self._embedder = embedder
-        self._model = model
-        self._rules = rules
-
-    @property
-    def has_model(self) -> bool:
-        return self._model is not None
+    store: Store
+    records: WriteRecords
+    embedder: Embedder
+    model: LanguageModel | None
+    rules: Rules
 
     async def _items(self, told: str, notes: Iterable[object], schema: dict[str, object]) -> list[dict[str, Any]]:
         """What the model answers to notes, which are shown as lines of JSON; with ``<`` escaped none can close anything
         around it. Raises ModelUnavailable and ModelRefused."""
-        if self._model is None:
+        if self.model is None:
             raise ValueError("nothing is written without a model")
         lines = [json.dumps(note, ensure_ascii=False).replace("<", "\\u003c") for note in notes]
         prompt = Message(Role.SYSTEM, told), Message(Role.USER, "\n".join(lines))
-        answer = await self._model.complete(prompt, timeout_s=self._rules.timeout_s, json_schema=schema)
+        answer = await self.model.complete(prompt, timeout_s=self.rules.timeout_s, json_schema=schema)
         return parse_items(answer)
 
     def _unfit(self, content: str, memories: Sequence[Memory]) -> str:
@@ -68,14 +66,14 @@ class ModelWriting(Generic[Rules]):
         ``instruction``, ``ungrounded`` (names, numbers or too many words that none of the memories has)."""
         if not content:
             return "empty"
-        if len(content) > self._rules.chars_max:
+        if len(content) > self.rules.chars_max:
             return "too_long"
         if redact(content) != content:
             return "secret"
         if is_instruction(content):
             return "instruction"
         said = SourceText("\n".join(memory.content for memory in memories))
-        return "" if said.grounds(content, share_min=self._rules.grounded_share_min) else "ungrounded"
+        return "" if said.grounds(content, share_min=self.rules.grounded_share_min) else "ungrounded"
 
     async def _written(self, content: str, of: Sequence[Memory], role: str, now: float, **others: Any) -> Memory:
         """The text as a memory. It must not outlive what it was made of: the earliest end is its own."""
@@ -86,7 +84,7 @@ class ModelWriting(Generic[Rules]):
             content=content,
             source=Source(role=role, time=now),
             expires_at=min(ends, default=None),
-            embedding=await self._embedder.embed(content),
+            embedding=await self.embedder.embed(content),
             **{**of_all, **others},
         )
 

@@ -12,20 +12,12 @@ from dataclasses import dataclass, replace
 
 from semmem.lifecycle.reflected import bases, rests_on, stands
 from semmem.lifecycle.writes import Writes
-from semmem.memory import (
-    REFLECTION_OF,
-    SUPERSEDED_WHY,
-    UNFOUNDED,
-    Memory,
-    MemoryStatus,
-    MemoryType,
-    Scope,
-)
+from semmem.memory import REFLECTION_OF, SUPERSEDED_WHY, UNFOUNDED, Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import ModelRefused
 from semmem.ports.memory_records import WriteRecords
+from semmem.ports.models import exactly
 from semmem.ports.store import Store
-from semmem.upkeep.consolidation import retrievable
-from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
+from semmem.upkeep.model_writing import ModelWriting, WritingRules, Written, made_id, one_line
 
 _RULES = """\
 You get notes about one user, one JSON object per line, each with its number. Say what several of them show together: \
@@ -39,27 +31,8 @@ a habit, a preference, a way of working that no note says by itself.
 
 Answer with JSON and nothing else: {{"patterns": [{{"content": <text>, "notes": [<number>, ...]}}]}}"""
 
-_PATTERN: dict[str, object] = {
-    "type": "object",
-    "properties": {"content": {"type": "string"}, "notes": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["content", "notes"],
-    "additionalProperties": False,
-}
-_SCHEMA: dict[str, object] = {
-    "type": "object",
-    "properties": {"patterns": {"type": "array", "items": _PATTERN}},
-    "required": ["patterns"],
-    "additionalProperties": False,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Reflection:
-    """A pattern and the memories it rests on. ``reason`` is empty when it may be remembered."""
-
-    content: str
-    of: tuple[Memory, ...]
-    reason: str = ""
+_NUMBERS = {"type": "array", "items": {"type": "integer"}}
+_SCHEMA = exactly(patterns={"type": "array", "items": exactly(content={"type": "string"}, notes=_NUMBERS)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +53,15 @@ class Reflector(ModelWriting[ReflectionRules]):
     def material(self, memories: Iterable[Memory], now: float) -> list[tuple[Memory, ...]]:
         """What is looked at together: of one project, newest first, no reflections."""
         projects: dict[str, list[Memory]] = {}
-        for memory in sorted(retrievable(memories, now), key=lambda memory: (-memory.updated_at, memory.id)):
-            if memory.type is not MemoryType.REFLECTIVE:
+        for memory in sorted(memories, key=lambda memory: (-memory.updated_at, memory.id)):
+            if memory.is_retrievable(now) and memory.type is not MemoryType.REFLECTIVE:
                 projects.setdefault(memory.project or "", []).append(memory)
-        enough = [group for group in projects.values() if len(group) >= self._rules.size_min]
-        return [tuple(group[: self._rules.memories_max]) for group in enough[: self._rules.projects_max]]
+        enough = [group for group in projects.values() if len(group) >= self.rules.size_min]
+        return [tuple(group[: self.rules.memories_max]) for group in enough[: self.rules.projects_max]]
 
-    async def reflect(self, memories: tuple[Memory, ...]) -> list[Reflection]:
+    async def reflect(self, memories: tuple[Memory, ...]) -> list[Written]:
         """Ask the model, and look at what it says. Raises ModelUnavailable."""
-        rules = self._rules
+        rules = self.rules
         told = _RULES.format(patterns_max=rules.patterns_max, size_min=rules.size_min, chars_max=rules.chars_max)
         notes = ({"number": place, "note": memory.content} for place, memory in enumerate(memories, 1))
         try:
@@ -102,18 +75,18 @@ class Reflector(ModelWriting[ReflectionRules]):
         ]
         return patterns[: rules.patterns_max]
 
-    async def keep(self, reflection: Reflection, *, hold_id: str, now: float) -> Memory | None:
+    async def keep(self, reflection: Written, *, hold_id: str, now: float) -> Memory | None:
         """Remember it, under a hold of its user. None where it is known already, or one of its memories is another by
         now. Raises StoreError, JournalError and EmbedderError."""
         user = reflection.of[0].user
-        found = [await self._store.get(Scope(user), memory.id) for memory in reflection.of]
+        found = [await self.store.get(Scope(user), memory.id) for memory in reflection.of]
         made = await self._memory(reflection, now)
-        before = await self._store.get(Scope(user), made.id)
+        before = await self.store.get(Scope(user), made.id)
         if before is not None and before.status is not MemoryStatus.SUPERSEDED:
             return None
         if not stands(made, {memory.id: memory for memory in found if memory is not None}):
             return None
-        writes = Writes(self._store, self._records, hold_id)
+        writes = Writes(self.store, self.records, hold_id)
         if before is not None:
             made = replace(made, version=before.version + 1, created_at=before.created_at)
         if not await (writes.put(made) if before is None else writes.replace(before, made)):
@@ -123,18 +96,14 @@ class Reflector(ModelWriting[ReflectionRules]):
             return None
         return made
 
-    async def withdraw(self, memories: Sequence[Memory], *, hold_id: str, now: float) -> int:
-        """As the function."""
-        return await withdraw(self._store, self._records, memories, hold_id=hold_id, now=now)
-
-    def _judged(self, content: str, notes: Sequence[object], memories: Sequence[Memory]) -> Reflection:
+    def _judged(self, content: str, notes: Sequence[object], memories: Sequence[Memory]) -> Written:
         """``too_few``: memories that it rests on."""
         places = dict.fromkeys(each for each in notes if type(each) is int and 1 <= each <= len(memories))
         of = tuple(memories[place - 1] for place in places)
-        too_few = content and len(of) < self._rules.size_min
-        return Reflection(content, of, "too_few" if too_few else self._unfit(content, of))
+        too_few = content and len(of) < self.rules.size_min
+        return Written(of, content, "too_few" if too_few else self._unfit(content, of))
 
-    async def _memory(self, reflection: Reflection, now: float) -> Memory:
+    async def _memory(self, reflection: Written, now: float) -> Memory:
         return await self._written(
             reflection.content,
             reflection.of,

@@ -15,9 +15,10 @@ import numpy as np
 from semmem.lifecycle.writes import Writes
 from semmem.memory import SUMMARISED, SUMMARY_OF, Memory, MemoryType
 from semmem.ports.errors import ModelRefused
+from semmem.ports.models import exactly
 from semmem.text.grounding import SourceText, names, numbers
-from semmem.upkeep.consolidation import cosines, retrievable, superseded, unchanged
-from semmem.upkeep.model_writing import ModelWriting, WritingRules, made_id, one_line
+from semmem.upkeep.consolidation import cosines, superseded, unchanged
+from semmem.upkeep.model_writing import ModelWriting, WritingRules, Written, made_id, one_line
 
 _RULES = """\
 You get notes about one user, one JSON string per line. Write one note that says everything they say, and nothing more.
@@ -29,21 +30,7 @@ You get notes about one user, one JSON string per line. Write one note that says
 
 Answer with JSON and nothing else: {{"content": <text>}}"""
 
-_SCHEMA: dict[str, object] = {
-    "type": "object",
-    "properties": {"content": {"type": "string"}},
-    "required": ["content"],
-    "additionalProperties": False,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The summary of some related memories. ``reason`` is empty when ``content`` may take their place."""
-
-    of: tuple[Memory, ...]
-    content: str = ""
-    reason: str = ""
+_SCHEMA = exactly(content={"type": "string"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +49,18 @@ class Summariser(ModelWriting[SummaryRules]):
 
     async def related(self, memories: Iterable[Memory], *, older_than: float, now: float) -> list[tuple[Memory, ...]]:
         """Groups of related memories last said before ``older_than`` (seconds), oldest first; no summaries of such."""
-        old = [m for m in retrievable(memories, now) if m.updated_at < older_than and not _is_made(m)]
+        old = [m for m in memories if m.is_retrievable(now) and m.updated_at < older_than and not _is_made(m)]
         return await asyncio.to_thread(self._related, old)
 
-    async def summarise(self, memories: tuple[Memory, ...]) -> Summary:
+    async def summarise(self, memories: tuple[Memory, ...]) -> Written:
         """Ask the model, and look at what it says. Raises ModelUnavailable."""
-        told = _RULES.format(chars_max=self._rules.chars_max)
+        told = _RULES.format(chars_max=self.rules.chars_max)
         try:
             items = await self._items(told, (memory.content for memory in memories), _SCHEMA)
         except ModelRefused:
-            return Summary(memories, reason="refused")
+            return Written(memories, reason="refused")
         content = next((text for item in items if (text := one_line(item.get("content"))) is not None), "")
-        return Summary(memories, content, self.refusal(content, memories))
+        return Written(memories, content, self.refusal(content, memories))
 
     def refusal(self, content: str, memories: Sequence[Memory]) -> str:
         """Why a text may not take the place of these memories, in one word; empty when it may. Beside what makes any
@@ -81,17 +68,18 @@ class Summariser(ModelWriting[SummaryRules]):
         if unfit := self._unfit(content, memories):
             return unfit
         lost = any(numbers(memory.content) - numbers(content) for memory in memories)
+        named = {name for memory in memories for name in names(memory.content)}
         told = SourceText(content)
         kept = all(told.grounds(memory.content, share_min=1.0) for memory in memories)
-        return "" if kept and not lost and _names(memories) <= _names_of(content) else "incomplete"
+        return "" if kept and not lost and named <= _names_of(content) else "incomplete"
 
-    async def replace(self, summary: Summary, *, hold_id: str, now: float) -> Memory | None:
+    async def replace(self, summary: Written, *, hold_id: str, now: float) -> Memory | None:
         """Put the summary in its memories' place, under a hold of their user. None when any of them changed meanwhile.
 
         Raises StoreError, JournalError and EmbedderError.
         """
-        writes = Writes(self._store, self._records, hold_id)
-        originals = [await unchanged(self._store, memory) for memory in summary.of]
+        writes = Writes(self.store, self.records, hold_id)
+        originals = [await unchanged(self.store, memory) for memory in summary.of]
         found = [memory for memory in originals if memory is not None]
         if len(found) < len(originals):
             return None
@@ -111,19 +99,19 @@ class Summariser(ModelWriting[SummaryRules]):
         for memory in sorted(memories, key=lambda memory: (memory.updated_at, memory.id)):
             buckets.setdefault((memory.type, memory.project or ""), []).append(memory)
         found = [group for bucket in buckets.values() for group in self._bucket(bucket)]
-        return found[: self._rules.groups_max]
+        return found[: self.rules.groups_max]
 
     def _bucket(self, memories: list[Memory]) -> Iterable[tuple[Memory, ...]]:
         alike = cosines(memories)
         free = np.ones(len(memories), dtype=bool)
         for place in range(len(memories)):
-            near = np.flatnonzero((alike[place] >= self._rules.cosine_min) & free)
-            nearest = sorted(near.tolist(), key=lambda other: -alike[place, other])[: self._rules.size_max]
-            if free[place] and len(nearest) >= self._rules.size_min:
+            near = np.flatnonzero((alike[place] >= self.rules.cosine_min) & free)
+            nearest = sorted(near.tolist(), key=lambda other: -alike[place, other])[: self.rules.size_max]
+            if free[place] and len(nearest) >= self.rules.size_min:
                 free[nearest] = False
                 yield tuple(memories[other] for other in sorted(nearest))
 
-    async def _memory(self, summary: Summary, now: float) -> Memory:
+    async def _memory(self, summary: Written, now: float) -> Memory:
         agents, sessions = ({getattr(memory, name) for memory in summary.of} for name in ("agent", "session"))
         return await self._written(
             summary.content,
@@ -143,10 +131,6 @@ class Summariser(ModelWriting[SummaryRules]):
 def _is_made(memory: Memory) -> bool:
     """Whether it is a summary, or a reflection, which would lose what it rests on."""
     return SUMMARY_OF in memory.metadata or memory.type is MemoryType.REFLECTIVE
-
-
-def _names(memories: Sequence[Memory]) -> set[str]:
-    return {name for memory in memories for name in names(memory.content)}
 
 
 def _names_of(content: str) -> set[str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable
-from typing import Protocol
 
 from semmem.dialects import DIALECTS
 from semmem.memory import Answer, Conversation, Scope, TurnEnding
 from semmem.ports.names import fits, usable
 from semmem.ports.usage import DAY_S, Asked, UsageRow, session_name, user_name
-from semmem.usage.prices import Prices
+from semmem.usage.report import Prices
 
 CHARS_PER_TOKEN = 4
 """Of English prose; what a provider does not count is estimated with it, and marked."""
@@ -100,14 +99,6 @@ class Meter:
                 project=asked.project,
             )
         )
-
-
-class Metering(Protocol):
-    """What an exchange tells of its requests; see Meter."""
-
-    def asked(self, scope: Scope, said: Conversation, at: float, *, speaks: bool, injected_tokens: int) -> Asked: ...
-
-    def answered(self, asked: Asked, dialect: str, ending: TurnEnding, answer: Answer | None, now: float) -> None: ...
 
 
 def _model_name(name: str) -> str:

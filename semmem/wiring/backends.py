@@ -17,9 +17,8 @@ from semmem.background import OffloadThreads
 from semmem.backup import BackupError
 from semmem.backup.restoring import is_unfinished
 from semmem.config.settings import Settings
-from semmem.lifecycle.attentive_store import AttentiveStore
-from semmem.lifecycle.hiding_store import HidingStore
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.change_news import AttentiveStore
+from semmem.lifecycle.hiding_store import HidingStore, Marks
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.ports.embedder import Embedder
 from semmem.ports.events import Announce, nobody_listens

@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from semmem import __version__
-from semmem.backends.sql import copies
+from semmem.backends.sql.file import census, copy_file
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backup import BackupError, erasures, folder, restoring
-from semmem.backup.everybody import Everybody
-from semmem.backup.exporting import Exports
+from semmem.backup.exporting import Everybody, Exports
 from semmem.backup.importing import Imports
 from semmem.backup.restoring import Progress, Restored
-from semmem.backup.snapshot import About, Journal, Snapshots
+from semmem.backup.snapshot import Snapshots
 from semmem.config.settings import Settings
 from semmem.memory import Forgetting
 from semmem.ports.erasure import Mark
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
-from semmem.reindex.with_vectors import WithVectors
+from semmem.reindex.movable_store import WithVectors
 from semmem.wiring import models
 from semmem.wiring.backends import FENCE_KEY_FILE, Opened
 from semmem.wiring.erasure import holds
@@ -39,18 +38,16 @@ SPOOL = "backup.tmp"
 def snapshots(settings: Settings, opened: Opened) -> Snapshots:
     """Of what the store shows, without what is being erased; one, which takes one backup at a time. Removes what a
     backup left that was cut off by a kill."""
-    about = About(
-        version=__version__,
-        signature=opened.backends.embedder.signature,
-        dimension=settings.memory.embedding.dimension,
-        fence=Path(settings.data_dir) / FENCE_KEY_FILE,
-    )
     return Snapshots(
         WithVectors(opened.hidden, opened.store_backend),
         Everybody(opened.store_backend, opened.backends.journal),
         opened.gate,
-        Journal(partial(_copy_journal, settings), copies.census),
-        about,
+        partial(_copy_journal, settings),
+        census,
+        version=__version__,
+        signature=opened.backends.embedder.signature,
+        dimension=settings.memory.embedding.dimension,
+        fence=Path(settings.data_dir) / FENCE_KEY_FILE,
         spool=Path(settings.data_dir) / SPOOL,
         clock=time.time,
     )
@@ -60,7 +57,7 @@ def _copy_journal(settings: Settings, target: Path) -> None:
     """Raises JournalError where the journal is no file."""
     if settings.journal.url:
         raise JournalError("the journal is on a server, which its own tools back up (docs/backup.md)")
-    copies.copy(settings.journal_file, target)
+    copy_file(settings.journal_file, target)
 
 
 def exports(settings: Settings, opened: Opened) -> Exports:
@@ -189,7 +186,7 @@ async def _of_journal(path: Path) -> tuple[list[Mark], list[Forgetting]]:
     """Of a copy: the journal itself may be of an older schema, and stays as it is. Raises JournalError."""
     with tempfile.TemporaryDirectory(prefix="semmem-erasures-") as aside:
         copy = Path(aside) / folder.JOURNAL
-        copies.copy(path, copy)
+        copy_file(path, copy)
         journal = SqlJournal(copy)
         await journal.open()
         try:

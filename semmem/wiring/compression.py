@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable
 
 from semmem.background import StateMaker
-from semmem.compression.by_model import ModelWriter
 from semmem.compression.compressor import CompressionRules, Compressor
 from semmem.compression.known_states import BegunTurns, KnownStates
-from semmem.compression.making import Making
+from semmem.compression.making import Making, ModelWriter
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.extraction.work import InThread

@@ -11,7 +11,7 @@ from semmem.background import ConversationWriter, TalkPlacer
 from semmem.config.settings import Settings
 from semmem.conversations.chains import Chained, Chains
 from semmem.conversations.tap import Tap
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.hiding_store import Marks
 from semmem.management.conversations import Conversations
 from semmem.ports.conversations import ConversationLimits
 from semmem.ports.embedder import shipped_for

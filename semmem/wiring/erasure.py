@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 
 from semmem.background import JournalWriter, Outage
 from semmem.config.settings import Settings
-from semmem.lifecycle.elsewhere import Elsewhere
+from semmem.lifecycle.elsewhere import Elsewhere, WaitingWords
 from semmem.lifecycle.erasure import Erasure
 from semmem.lifecycle.hiding_store import HidingStore
 from semmem.lifecycle.holds import Holds
-from semmem.lifecycle.reached import WaitingWords
 from semmem.lifecycle.sparing import Sparing
 from semmem.memory import Forgetting
 from semmem.ports.embedder import Embedder
@@ -36,7 +35,7 @@ CREATE_LEASE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What this process keeps of users in memory, as an erasure wants it (lifecycle.reached.InProcess)."""
+    """What this process keeps of users in memory, as an erasure wants it (lifecycle.elsewhere.InProcess)."""
 
     writer: JournalWriter
     memories: HotMemories

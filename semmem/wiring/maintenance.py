@@ -14,8 +14,7 @@ import numpy as np
 from semmem.background import Outage
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S, HOUR_S
-from semmem.lifecycle.quota import Quota
-from semmem.lifecycle.value import Decay
+from semmem.lifecycle.quota import Decay, Quota
 from semmem.memory import Scope
 from semmem.ports.errors import JournalError, JournalFull, SemmemError, StoreDamaged, StoreError, StoreUnavailable
 from semmem.ports.events import Announce, JournalCounted

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from semmem import __version__
-from semmem.backup.everybody import Everybody
+from semmem.backup.exporting import Everybody
 from semmem.config import effective
 from semmem.config.settings import Settings
 from semmem.management.engine_api import Engine, EngineStatus, ReloadState

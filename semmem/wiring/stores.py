@@ -19,12 +19,11 @@ from semmem.backends.milvus.connection import tls_options
 from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
-from semmem.backends.sql.database import ServerLimits
+from semmem.backends.sql.database import JournalLimits, ServerLimits
 from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.part import JournalLimits
 from semmem.background.patient_embedder import PatientEmbedder
-from semmem.backup.everybody import Everybody
+from semmem.backup.exporting import Everybody
 from semmem.config.settings import Settings
 from semmem.config.stores_section import MilvusSection
 from semmem.config.values import DAY_S

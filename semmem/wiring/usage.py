@@ -10,8 +10,7 @@ from semmem.config.settings import Settings
 from semmem.management.usage_api import Usage
 from semmem.ports.usage import UsageRecords, user_name
 from semmem.usage.meter import KnownNames, Meter
-from semmem.usage.prices import Price, Prices
-from semmem.usage.report import UsageReport
+from semmem.usage.report import Price, Prices, UsageReport
 
 
 class Recording:

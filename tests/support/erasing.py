@@ -12,9 +12,8 @@ from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import InThread
 from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.erasure import Erasure
-from semmem.lifecycle.hiding_store import HidingStore
+from semmem.lifecycle.hiding_store import HidingStore, Marks
 from semmem.lifecycle.holds import Holds
-from semmem.lifecycle.marks import Marks
 from semmem.lifecycle.sparing import Sparing
 from semmem.ports.embedder import Embedder
 from semmem.ports.events import Event

@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 import msgspec
 import numpy as np
 
-from semmem.compression.by_model import read_state
+from semmem.compression.cutting import Part
 from semmem.compression.extractive import extracted
-from semmem.compression.parts import Part
+from semmem.compression.making import read_state
 from semmem.compression.rendering import rendered
 from semmem.dialects import Dialect, Malformed
 from semmem.dialects.answer import BoundedBody, TextTail
@@ -82,7 +82,6 @@ from semmem.text.times.tokens import tokens
 from semmem.turns.encodings import Undecodable, decoder_for
 from semmem.turns.ids import message_id, session_key, turn_id
 from semmem.turns.recorder import storable
-from semmem.upkeep import consolidation
 from tests.support.decisions import weights
 from tests.support.wire import Wire
 
@@ -366,7 +365,6 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.model_items.read_items": lambda t: _refusing(lambda: model_items.read_items('{"facts": [' + t)),
     "extraction.phrasing.ShownTexts.is_the_user": lambda t: ShownTexts([t], [t]).is_the_user(t[:1000] or "-", t),
     "extraction.phrasing.TurnText.phrased": _phrased,
-    "upkeep.consolidation.retrievable": lambda t: consolidation.retrievable([_memory(t)], NOW),
     "extraction.contradiction.quantities.spelled_as_digits": quantities.spelled_as_digits,
     "extraction.contradiction.quantities.take_quantities": quantities.take_quantities,
     "extraction.contradiction.reading.read": reading_.read,
@@ -460,7 +458,7 @@ REGISTRY: Mapping[str, Call] = {
     "turns.ids.session_key": lambda t: session_key(Scope("ada"), _said(t)),
     "turns.ids.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
     # compression
-    "compression.by_model.read_state": lambda t: _tolerant(lambda: read_state(t)),
+    "compression.making.read_state": lambda t: _tolerant(lambda: read_state(t)),
     "compression.extractive.extracted": lambda t: extracted(
         (Part(Role.USER, t), Part(Role.ASSISTANT, t)), CurrentState(t, (t,)), None, 650
     ),
@@ -599,7 +597,6 @@ NEEDLESS: Mapping[str, str] = {
     "upkeep.reflections.Reflector.keep": _WAITS,
     "upkeep.reflections.Reflector.material": _VALUES,
     "upkeep.reflections.Reflector.reflect": _WAITS,
-    "upkeep.reflections.Reflector.withdraw": _WAITS,
     "upkeep.reflections.withdraw": _WAITS,
     "lifecycle.everybody.ErasureOfAll.forget": "names of users, bounded, as a store and a journal take them",
     "request.switches.Switches.allowed": "names, bounded by who reads them, as keys of a dictionary",
@@ -623,7 +620,7 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.inject.replace_elements": "elements_of and splice above",
-    "compression.by_model.ModelWriter.write": "shortens each text, and asks a model",
+    "compression.making.ModelWriter.write": "shortens each text, and asks a model",
     "compression.cutting.gone_of": "looks at no text",
     "compression.cutting.kept_of": "looks at no text",
     "compression.cutting.users_before": "looks at no text",
@@ -728,7 +725,7 @@ NEEDLESS: Mapping[str, str] = {
     "passages.shelves.Shelves.written_elsewhere": _WAITS,
     "extraction.kept_passages.Keeping.keep": _WAITS,
     "extraction.waiting_words.WaitingWords.stating": _WAITS,
-    "lifecycle.marks.Marks.lately": _NAMES,
+    "lifecycle.hiding_store.Marks.lately": _NAMES,
     "lifecycle.passages.PassageQuota.make_room": _NAMES,
     "lifecycle.passages.SaidPassages.forget": _WAITS,
     "lifecycle.passages.listed": _NAMES,
@@ -761,7 +758,9 @@ NEEDLESS: Mapping[str, str] = {
     "upkeep.summaries.Summariser.related": _WAITS,
     "upkeep.summaries.Summariser.replace": _NAMES,
     "upkeep.summaries.Summariser.summarise": _WAITS,
-    "lifecycle.value.value": _VALUES,
+    "lifecycle.quota.value": _VALUES,
+    "lifecycle.write_gate.UnderWay.call": _NAMES,
+    "lifecycle.write_gate.UnderWay.ended": _NAMES,
     "lifecycle.write_gate.WriteGate.forget": _WAITS,
     "lifecycle.write_gate.WriteGate.put": _WAITS,
     "lifecycle.writes.Writes.allowed": _WAITS,
@@ -844,7 +843,7 @@ NEEDLESS: Mapping[str, str] = {
     "text.times.calendar.whole": _NAMES,
     "text.times.calendar.window": _NAMES,
     "text.times.grammar.TimePhrase.get": _NAMES,
-    "lifecycle.attentive_store.AttentiveStore.get": _NAMES,
+    "lifecycle.change_news.AttentiveStore.get": _NAMES,
     "lifecycle.change_news.ChangeNews.changed": _NAMES,
     "lifecycle.change_news.ChangeNews.lost": _NAMES,
     "lifecycle.change_news.ChangeNews.read_again": _NAMES,
@@ -854,10 +853,11 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.hiding_store.HidingStore.put": _NAMES,
     "lifecycle.hiding_store.HidingStore.puts_ended": _NAMES,
     "lifecycle.holds.Holds.held": _NAMES,
-    "lifecycle.marks.Marks.after": _NAMES,
-    "lifecycle.marks.Marks.any_of": _NAMES,
-    "lifecycle.marks.Marks.cover": _NAMES,
-    "lifecycle.removal.remove": _NAMES,
+    "lifecycle.holds.hold": _NAMES,
+    "lifecycle.hiding_store.Marks.after": _NAMES,
+    "lifecycle.hiding_store.Marks.any_of": _NAMES,
+    "lifecycle.hiding_store.Marks.cover": _NAMES,
+    "lifecycle.writes.remove": _NAMES,
     "turns.observation.Observation.feed": "the readers of the dialects, which are in the table above",
     "turns.recorder.TurnRecorder.current": "session_key and turn_id, which are in the table above",
     "turns.recorder.TurnRecorder.decline": "UserMessages: each message once; tests/core/turns hold them to that",

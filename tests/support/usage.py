@@ -14,7 +14,7 @@ from typing import Any
 from semmem.memory import Answer, Conversation, Message, PromptCache, Role, Scope, TurnEnding
 from semmem.ports.usage import UsageRow
 from semmem.usage.meter import KnownNames, Meter
-from semmem.usage.prices import Price, Prices
+from semmem.usage.report import Price, Prices
 
 KEY = b"k" * 32
 PRICES = Prices(

@@ -1,4 +1,5 @@
-"""What is kept for the management API: its tokens, and its calls under idempotency keys."""
+"""What is kept for the management API: its tokens, its calls under idempotency keys, and for whom reading and storing
+are switched."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
 
+from semmem.backends.sql import locks
+from semmem.backends.sql.database import SWITCHED, JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.marks import digest
-from semmem.backends.sql.part import JournalPart, one_read, one_write, quiet_write
-from semmem.backends.sql.rows import upsert_into
-from semmem.backends.sql.tables import api_call_users, api_calls, api_tokens, replicas
+from semmem.backends.sql.rows import put, upsert_into
+from semmem.backends.sql.tables import api_call_users, api_calls, api_tokens, memory_switches, replicas
 from semmem.ports.accounts import CallAnswer, KnownCall, TokenRow
+from semmem.ports.switches import Switch, SwitchRow
 
 REVOKED_KEPT_S = 90 * 86_400.0
 """So long an operator can look up which token it was."""
@@ -19,10 +22,14 @@ COUNT_EVERY = 100
 """After so many calls it is looked whether there are too many: to count them takes as long as they are many."""
 
 _RUNNING = api_calls.c.status.is_(None)
+UNSAID_KEPT_S = 86_400.0
+"""So long a process that hears nothing finds that a switch is gone; it reads all of them more often than that."""
+_SAID = or_(memory_switches.c.reading.is_not(None), memory_switches.c.storing.is_not(None))
+_NUMBER = memory_switches.c.number
 
 
 class SqlAccounts(JournalPart):
-    """CallRecords and TokenRecords."""
+    """CallRecords, TokenRecords and SwitchRecords."""
 
     _begun = 0
 
@@ -91,6 +98,28 @@ class SqlAccounts(JournalPart):
             good = good.where(api_tokens.c.user_digest == user_digest)
         return conn.execute(good).rowcount
 
+    @quiet_write
+    def set_switch(
+        self, conn: Connection, key: str, group: str, switch: Switch, *, now: float, entries_max: int
+    ) -> bool:
+        locks.alone_with(conn, locks.SWITCHES)
+        others = select(func.count()).select_from(memory_switches).where(_SAID, memory_switches.c.key != key)
+        if switch != Switch() and conn.execute(others).scalar_one() >= entries_max:
+            return False
+        number = (conn.execute(select(func.max(_NUMBER))).scalar() or 0) + 1
+        row = {"key": key, "group_name": group, "number": number, "changed_at": now}
+        row |= {"reading": _number(switch.reading), "storing": _number(switch.storing)}
+        put(conn, memory_switches, row)
+        old = and_(~_SAID, memory_switches.c.changed_at < now - UNSAID_KEPT_S, number > _NUMBER)
+        conn.execute(delete(memory_switches).where(old))
+        self._database.say(conn, SWITCHED)
+        return True
+
+    @one_read
+    def switches_since(self, conn: Connection, number: int) -> list[SwitchRow]:
+        found = conn.execute(select(memory_switches).where(number < _NUMBER).order_by(_NUMBER))
+        return [_row(row) for row in found]
+
 
 def _drop(conn: Connection, which: Any) -> None:
     keys = select(api_calls.c.key).where(which)
@@ -118,3 +147,16 @@ def forget_answers(conn: Connection, user: str) -> None:
     mine = select(api_call_users.c.key).where(api_call_users.c.user_digest == digest(user))
     conn.execute(update(api_calls).where(api_calls.c.key.in_(mine)).values(answer=None, keep=0))
     conn.execute(delete(api_call_users).where(api_call_users.c.user_digest == digest(user)))
+
+
+def _row(row: Row[tuple[object, ...]]) -> SwitchRow:
+    switch = Switch(_said(row.reading), _said(row.storing))
+    return SwitchRow(row.key, row.group_name, switch, row.number, row.changed_at)
+
+
+def _number(said: bool | None) -> int | None:
+    return None if said is None else int(said)
+
+
+def _said(number: int | None) -> bool | None:
+    return None if number is None else bool(number)

@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.part import JournalPart, one_read, one_write, quiet_write
+from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import facts_json, json_facts, know_users, put, row_scope, row_turn, scope_row
 from semmem.backends.sql.tables import (
     IN_BATCH,
@@ -88,7 +88,7 @@ class SqlBatches(JournalPart):
     @one_write
     def save_facts(self, conn: Connection, batch_id: str, facts: Sequence[Fact]) -> None:
         """The first facts that are saved stay."""
-        locks.user_of_batch(conn, batch_id)
+        locks.user_of(conn, batches, batch_id)
         unsaved = and_(batches.c.id == batch_id, LIVE, batches.c.facts.is_(None))
         conn.execute(update(batches).where(unsaved).values(facts=facts_json(facts)))
 
@@ -101,14 +101,14 @@ class SqlBatches(JournalPart):
     @one_write
     def finish(self, conn: Connection, batch_id: str, status: str, *, now: float) -> None:
         """The first status stays."""
-        locks.user_of_batch(conn, batch_id)
+        locks.user_of(conn, batches, batch_id)
         _finish(conn, batch_id, status, now)
 
     @one_write
     def postpone(self, conn: Connection, batch_id: str, *, until: float) -> None:
         """Its user's other turns wait with it; holds do not. One that was had while the batch was aside, and that it
         did not wait for, goes on."""
-        locks.user_of_batch(conn, batch_id)
+        locks.user_of(conn, batches, batch_id)
         held_until = conn.execute(select(resting.c.held_until).where(resting.c.batch_id == batch_id)).scalar()
         this = update(batches).where(batches.c.id == batch_id, LIVE)
         if conn.execute(this.values(claimable_at=until if held_until is None else held_until)).rowcount:
@@ -117,7 +117,7 @@ class SqlBatches(JournalPart):
     @one_write
     def set_aside(self, conn: Connection, batch_id: str) -> None:
         """As a batch that rests, but for its lease."""
-        locks.user_of_batch(conn, batch_id)
+        locks.user_of(conn, batches, batch_id)
         until = conn.execute(select(batches.c.claimable_at).where(batches.c.id == batch_id, LIVE)).scalar()
         if until is not None:
             _rest(conn, batch_id, until)
@@ -125,7 +125,7 @@ class SqlBatches(JournalPart):
     @one_write
     def take_up(self, conn: Connection, batch_id: str, *, now: float) -> bool:
         """After a hold whose holder died the batch has its own lease again."""
-        locks.user_of_batch(conn, batch_id)
+        locks.user_of(conn, batches, batch_id)
         row = conn.execute(select(resting).where(resting.c.batch_id == batch_id)).first()
         if row is None:
             return True

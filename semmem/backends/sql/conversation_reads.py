@@ -1,21 +1,33 @@
-"""What was recorded of conversations, for whoever may see it, and what they change of it."""
+"""What was recorded of conversations, for whoever may see it, and what they change of it; and for questions about what
+was said."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, distinct, func, literal_column, or_, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    case,
+    distinct,
+    func,
+    literal_column,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.accounts import forget_answers
-from semmem.backends.sql.conversation_erasure import mark_conversations
 from semmem.backends.sql.conversation_rows import (
     has_tag,
     in_scope,
-    lines_text,
-    lines_told,
+    mark_conversations,
     remove_empty,
     remove_messages,
     row_conversation,
@@ -24,10 +36,10 @@ from semmem.backends.sql.conversation_rows import (
     says,
 )
 from semmem.backends.sql.conversations import write_copy
-from semmem.backends.sql.part import JournalPart, one_read, quiet_write
-from semmem.backends.sql.rows import within
+from semmem.backends.sql.database import JournalPart, one_read, quiet_write
+from semmem.backends.sql.rows import lines_text, lines_told, within
 from semmem.backends.sql.states import forget_states
-from semmem.backends.sql.tables import conversation_messages, conversations
+from semmem.backends.sql.tables import SAID, TALK, AnyText, conversation_messages, conversations
 from semmem.backends.sql.withholding import BEGINNING, Reach, withhold
 from semmem.memory import Role, Scope
 from semmem.ports.conversations import (
@@ -39,25 +51,27 @@ from semmem.ports.conversations import (
     Matches,
     Wanted,
 )
+from semmem.ports.talks import Placed, Talk, Unplaced, Utterance
 
 STEPS_MAX = 1000
 """Answers that one chain goes back along."""
+_SPOKEN = (Role.USER.value, Role.ASSISTANT.value)
+_MAY_BE_SHOWN = SAID.withheld == 0
 
 
 class SqlConversationReads(JournalPart):
-    """ConversationRecords."""
+    """ConversationRecords, TalkRecords and TalkPlacing."""
 
     @one_read
     def conversations(
         self, conn: Connection, scope: Scope, wanted: Wanted, limits: ConversationLimits
     ) -> list[KeptConversation]:
-        c = conversations.c
         asked = [within(conversations, scope), *_narrowed(wanted)]
         if wanted.words:
             found = _said(scope.user, wanted.words, limits)
-            title = and_(*(says(c.title, word) for word in wanted.words))
-            asked.append(or_(title, c.id.in_(select(found.c.conversation_id))))
-        page = select(conversations).where(*asked).order_by(c.updated_at.desc(), c.id.desc()).limit(wanted.limit)
+            title = and_(*(says(TALK.title, word) for word in wanted.words))
+            asked.append(or_(title, TALK.id.in_(select(found.c.conversation_id))))
+        page = select(conversations).where(*asked).order_by(TALK.updated_at.desc(), TALK.id.desc()).limit(wanted.limit)
         return [row_conversation(row) for row in conn.execute(page)]
 
     @one_read
@@ -79,7 +93,7 @@ class SqlConversationReads(JournalPart):
         before: str | None = None,
         limit: int = 100,
     ) -> list[KeptMessage]:
-        place = conversation_messages.c.place
+        place = SAID.place
         page = select(conversation_messages).where(_in_one(scope, conversation_id)).limit(limit)
         if before is None:
             return [row_message(row) for row in conn.execute(page.where(place > after).order_by(place))]
@@ -108,9 +122,8 @@ class SqlConversationReads(JournalPart):
         *,
         limit: int,
     ) -> Matches:
-        m = conversation_messages.c
-        newest = select(m.turn_id, m.step, m.number, m.place, m.role, m.at, m.content)
-        newest = newest.where(_in_one(scope, conversation_id)).order_by(m.place.desc())
+        newest = select(SAID.turn_id, SAID.step, SAID.number, SAID.place, SAID.role, SAID.at, SAID.content)
+        newest = newest.where(_in_one(scope, conversation_id)).order_by(SAID.place.desc())
         read = newest.limit(limits.search_messages_max).subquery().c
         names = (read.turn_id, read.step, read.number, read.place, read.role, read.at)
         found = select(*names, func.count().over().label("total")).where(*(says(read.content, word) for word in words))
@@ -119,8 +132,7 @@ class SqlConversationReads(JournalPart):
 
     @one_read
     def conversation_facets(self, conn: Connection, scope: Scope, *, read_max: int, limit: int) -> ConversationFacets:
-        c = conversations.c
-        newest = select(c.project, c.tags).where(within(conversations, scope)).order_by(c.updated_at.desc())
+        newest = select(TALK.project, TALK.tags).where(within(conversations, scope)).order_by(TALK.updated_at.desc())
         projects: Counter[str] = Counter()
         tags: Counter[str] = Counter()
         for row in conn.execute(newest.limit(read_max)):
@@ -163,18 +175,17 @@ class SqlConversationReads(JournalPart):
         mark_conversations(conn, [(conversation_id, max(now, kept.updated_at))])
         forget_answers(conn, scope.user)
         forget_states(conn, scope.user)
-        gone = remove_messages(conn, conversation_messages.c.conversation_id == conversation_id)["messages"]
-        remove_empty(conn, conversations.c.id == conversation_id)
+        gone = remove_messages(conn, SAID.conversation_id == conversation_id)["messages"]
+        remove_empty(conn, TALK.id == conversation_id)
         withhold(conn, scope.user, now=now, begun={conversation_id: Reach(BEGINNING, now)})
         return gone
 
     @one_read
     def conversation_counts(self, conn: Connection, user: str | None) -> ConversationCounts:
-        c = conversations.c
-        sums = (c.messages, c.tokens_in, c.tokens_out)
-        told = select(func.count(), func.count(distinct(c.user_id)), *(func.coalesce(func.sum(s), 0) for s in sums))
+        sums = (TALK.messages, TALK.tokens_in, TALK.tokens_out)
+        told = select(func.count(), func.count(distinct(TALK.user_id)), *(func.coalesce(func.sum(s), 0) for s in sums))
         number, users, messages, tokens_in, tokens_out = conn.execute(
-            told if user is None else told.where(c.user_id == user)
+            told if user is None else told.where(TALK.user_id == user)
         ).one()
         return ConversationCounts(number, int(messages), users, int(tokens_in), int(tokens_out))
 
@@ -183,36 +194,103 @@ class SqlConversationReads(JournalPart):
         self, conn: Connection, *, after: str, limit: int
     ) -> list[tuple[KeptConversation, list[KeptMessage]]]:
         """The next by id, with all their messages: for another journal, which takes them over."""
-        page = select(conversations).where(conversations.c.id > after).order_by(conversations.c.id).limit(limit)
+        page = select(conversations).where(TALK.id > after).order_by(TALK.id).limit(limit)
         found = []
         for row in conn.execute(page).all():
-            mine = conversation_messages.c.conversation_id == row.id
-            said = select(conversation_messages).where(mine).order_by(conversation_messages.c.place)
+            mine = SAID.conversation_id == row.id
+            said = select(conversation_messages).where(mine).order_by(SAID.place)
             found.append((row_conversation(row), [row_message(each) for each in conn.execute(said)]))
         return found
 
+    @one_read
+    def talks_of_time(
+        self, conn: Connection, scope: Scope, *, since: float | None, until: float | None, limit: int
+    ) -> list[str]:
+        asked: list[ColumnElement[bool]] = [within(conversations, scope)]
+        if since is not None:
+            asked.append(TALK.updated_at >= since)
+        if until is not None:
+            asked.append(TALK.created_at < until)
+        newest = select(TALK.id).where(*asked).order_by(TALK.updated_at.desc(), TALK.id).limit(limit)
+        return list(conn.execute(newest).scalars())
+
+    @one_read
+    def talks_holding(
+        self, conn: Connection, scope: Scope, words: Sequence[str], *, messages_max: int, chars_max: int, limit: int
+    ) -> list[str]:
+        mine = select(TALK.id).where(within(conversations, scope))
+        content = func.substr(SAID.content, 1, chars_max, type_=AnyText()).label("content")
+        newest = select(SAID.conversation_id, content).where(
+            SAID.user_id == scope.user, SAID.role.in_(_SPOKEN), _MAY_BE_SHOWN
+        )
+        read = newest.order_by(SAID.turn_at.desc()).limit(messages_max).subquery()
+        held = [says(read.c.content, word) for word in words]
+        each = [func.max(case((one, 1), else_=0)) for one in held]
+        found = select(read.c.conversation_id, *each).where(or_(*held), read.c.conversation_id.in_(mine))
+        counted = Counter({row[0]: sum(row[1:]) for row in conn.execute(found.group_by(read.c.conversation_id))})
+        return [talk for talk, _ in counted.most_common(limit)]
+
+    @one_read
+    def talk_vectors(self, conn: Connection, scope: Scope, model: str, *, limit: int) -> list[Placed]:
+        mine = select(TALK.id).where(within(conversations, scope))
+        known = (
+            SAID.user_id == scope.user,
+            SAID.role == Role.USER.value,
+            SAID.vector_of == model,
+            SAID.conversation_id.in_(mine),
+        )
+        found = select(SAID.conversation_id, SAID.turn_id, SAID.turn_at, SAID.vector).where(*known)
+        rows = conn.execute(found.order_by(SAID.turn_at.desc()).limit(limit))
+        return [Placed(row.conversation_id, row.turn_id, row.turn_at, row.vector) for row in rows if row.vector]
+
+    @one_read
+    def read_talks(
+        self, conn: Connection, scope: Scope, wanted: Mapping[str, str], *, messages_max: int, chars_max: int
+    ) -> list[Talk]:
+        these = TALK.id.in_(list(wanted))
+        talks: list[Talk] = []
+        for row in conn.execute(select(conversations).where(within(conversations, scope), these)):
+            said = _utterances(conn, row.id, wanted[row.id], messages_max, chars_max)
+            talks.append(Talk(row.id, row.session, row.title, row.updated_at, said))
+        return talks
+
+    @one_read
+    def unplaced(self, conn: Connection, model: str, *, limit: int) -> list[Unplaced]:
+        without = or_(SAID.vector_of < model, SAID.vector_of > model)  # as ranges of the index
+        found = (
+            select(SAID.turn_id, SAID.step, SAID.number, SAID.content)
+            .where(SAID.role == Role.USER.value, without)
+            .limit(limit)
+        )
+        return [Unplaced((row.turn_id, row.step, row.number), row.content) for row in conn.execute(found)]
+
+    @quiet_write
+    def place(self, conn: Connection, model: str, vectors: Mapping[tuple[str, str, int], bytes]) -> None:
+        for (turn, step, number), vector in sorted(vectors.items()):
+            this = (SAID.turn_id == turn, SAID.step == step, SAID.number == number)
+            conn.execute(update(conversation_messages).where(*this).values(vector=vector, vector_of=model))
+
 
 def _narrowed(wanted: Wanted) -> list[ColumnElement[bool]]:
-    c = conversations.c
     asked = [] if wanted.tag is None else [has_tag(wanted.tag)]
     if wanted.since is not None:
-        asked.append(c.updated_at >= wanted.since)
+        asked.append(TALK.updated_at >= wanted.since)
     if wanted.until is not None:
-        asked.append(c.created_at <= wanted.until)
+        asked.append(TALK.created_at <= wanted.until)
     if wanted.before is not None:
-        asked.append(tuple_(c.updated_at, c.id) < wanted.before)
+        asked.append(tuple_(TALK.updated_at, TALK.id) < wanted.before)
     return asked
 
 
 def _one(conn: Connection, which: ColumnElement[bool]) -> KeptConversation | None:
-    newest = select(conversations).where(which).order_by(conversations.c.updated_at.desc()).limit(1)
+    newest = select(conversations).where(which).order_by(TALK.updated_at.desc()).limit(1)
     row = conn.execute(newest).one_or_none()
     return None if row is None else row_conversation(row)
 
 
 def _in_one(scope: Scope, conversation_id: str) -> ColumnElement[bool]:
-    mine = select(conversations.c.id).where(in_scope(scope, conversation_id))
-    return conversation_messages.c.conversation_id.in_(mine)
+    mine = select(TALK.id).where(in_scope(scope, conversation_id))
+    return SAID.conversation_id.in_(mine)
 
 
 def _most(counted: Counter[str], limit: int) -> list[tuple[str, int]]:
@@ -222,9 +300,10 @@ def _most(counted: Counter[str], limit: int) -> list[tuple[str, int]]:
 
 def _said(user: str, words: Sequence[str], limits: ConversationLimits) -> Any:
     """Messages of the user's conversations with all of these words, of the newest ``search_messages_max``."""
-    m = conversation_messages.c
-    newest = select(m.turn_id, m.step, m.number, m.conversation_id, m.content).where(m.user_id == user)
-    read = newest.order_by(m.turn_at.desc()).limit(limits.search_messages_max).subquery()
+    newest = select(SAID.turn_id, SAID.step, SAID.number, SAID.conversation_id, SAID.content).where(
+        SAID.user_id == user
+    )
+    read = newest.order_by(SAID.turn_at.desc()).limit(limits.search_messages_max).subquery()
     return select(read).where(*(says(read.c.content, word) for word in words)).subquery()
 
 
@@ -233,19 +312,33 @@ def _step_of(conn: Connection, scope: Scope, answer_id: str) -> list[KeptMessage
     answer = _answer(conn, scope, answer_id)
     if answer is None:
         return []
-    m = conversation_messages.c
-    here = and_(m.conversation_id == answer.conversation_id, m.turn_id == answer.turn_id, m.step == answer.step)
-    said = select(conversation_messages).where(here, m.place <= answer.place).order_by(m.place)
+    here = and_(
+        SAID.conversation_id == answer.conversation_id, SAID.turn_id == answer.turn_id, SAID.step == answer.step
+    )
+    said = select(conversation_messages).where(here, SAID.place <= answer.place).order_by(SAID.place)
     return [row_message(row) for row in conn.execute(said)]
 
 
 def _answer(conn: Connection, scope: Scope, answer_id: str) -> Row[Any] | None:
     """None as well where the user has several answers of this name: it would be a guess which one is meant."""
-    m = conversation_messages.c
-    named = and_(m.answer_id == answer_id, m.answer_id != literal_column("''"))  # as the index says it
-    this = and_(m.user_id == scope.user, named, m.role == Role.ASSISTANT.value)
+    named = and_(SAID.answer_id == answer_id, SAID.answer_id != literal_column("''"))  # as the index says it
+    this = and_(SAID.user_id == scope.user, named, SAID.role == Role.ASSISTANT.value)
     found = conn.execute(select(conversation_messages).where(this).limit(2)).all()
     if len(found) != 1:
         return None
-    mine = and_(within(conversations, scope), conversations.c.id == found[0].conversation_id)
-    return None if conn.execute(select(conversations.c.id).where(mine)).one_or_none() is None else found[0]
+    mine = and_(within(conversations, scope), TALK.id == found[0].conversation_id)
+    return None if conn.execute(select(TALK.id).where(mine)).one_or_none() is None else found[0]
+
+
+def _utterances(conn: Connection, talk: str, turn: str, messages_max: int, chars_max: int) -> tuple[Utterance, ...]:
+    mine = (SAID.conversation_id == talk, SAID.role.in_(_SPOKEN), _MAY_BE_SHOWN)
+    text = func.substr(SAID.content, 1, chars_max, type_=AnyText())
+    said = select(SAID.turn_id, SAID.place, SAID.role, text.label("text")).where(*mine)
+    rows = list(conn.execute(said.order_by(SAID.place).limit(messages_max)))
+    if turn and all(row.turn_id != turn for row in rows):
+        begin = select(func.min(SAID.place)).where(*mine, SAID.turn_id == turn).scalar_subquery()
+        rows = [*conn.execute(said.where(SAID.place >= begin).order_by(SAID.place).limit(messages_max)), *rows]
+    else:
+        at = next((at for at, row in enumerate(rows) if row.turn_id == turn), 0)
+        rows = rows[at:] + rows[:at]
+    return tuple(Utterance(Role(row.role), row.text) for row in rows[:messages_max])

@@ -1,18 +1,40 @@
-"""How messages and conversations become rows and come back, and what every change of them comes to."""
+"""How messages and conversations become rows and come back, what every change of them comes to, and what erasing takes
+out of them or turns away. Whoever erases is alone with the user."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, delete, func, or_, select, type_coerce, update
 
-from semmem.backends.sql.rows import IDS_MAX, row_scope, scope_row, slices, within
-from semmem.backends.sql.tables import AnyText, conversation_messages, conversations
+from semmem.backends.sql import marks
+from semmem.backends.sql.rows import (
+    IDS_MAX,
+    among,
+    lines_text,
+    lines_told,
+    raise_times,
+    row_scope,
+    scope_row,
+    slices,
+    within,
+)
+from semmem.backends.sql.tables import (
+    SAID,
+    TALK,
+    AnyText,
+    conversation_messages,
+    conversations,
+    forgotten_conversations,
+    forgotten_memories,
+    turns,
+)
+from semmem.backends.sql.withholding import Reach, Reaches, begin_of, widen, withhold
 from semmem.memory import Role, Scope, ToolCall
-from semmem.ports.conversations import KeptConversation, KeptMessage, Match, message_id, title_of
+from semmem.ports.conversations import KeptConversation, KeptMessage, Match, conversation_id, message_id, title_of
 
 _TEXTS = ("content", "answers", "model_asked", "model", "backend", "answer_id", "finish_reason", "after")
 _ALIKE = (*_TEXTS, "step", "number", "place", "turn_at", "at", "tokens_in", "tokens_out")
@@ -75,15 +97,6 @@ def row_conversation(row: Row[Any]) -> KeptConversation:
     return KeptConversation(scope=row_scope(row), tags=lines_told(row.tags), **told)
 
 
-def lines_text(names: Sequence[str]) -> str:
-    """Tags, or ids, which have no line ends in them."""
-    return "".join(f"\n{name}" for name in names) + "\n" if names else ""
-
-
-def lines_told(text: str) -> tuple[str, ...]:
-    return tuple(name for name in text.split("\n") if name)
-
-
 def says(column: ColumnElement[str], word: str) -> ColumnElement[bool]:
     """Whether a text of this column has the word. Databases fold the case of plain letters alone: others are looked
     for in the ways in which they are usually written."""
@@ -92,7 +105,7 @@ def says(column: ColumnElement[str], word: str) -> ColumnElement[bool]:
 
 
 def has_tag(tag: str) -> ColumnElement[bool]:
-    return type_coerce(conversations.c.tags, Text).like(_pattern(f"\n{tag}\n"), escape="!")
+    return type_coerce(TALK.tags, Text).like(_pattern(f"\n{tag}\n"), escape="!")
 
 
 def _has(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
@@ -108,7 +121,7 @@ def _pattern(text: str, unescaped: str = "") -> str:
 
 
 def in_scope(scope: Scope, conversation_id: str) -> ColumnElement[bool]:
-    return and_(within(conversations, scope), conversations.c.id == conversation_id)
+    return and_(within(conversations, scope), TALK.id == conversation_id)
 
 
 # --- what every change comes to --------------------------------------------------------------------------------------
@@ -117,8 +130,8 @@ def in_scope(scope: Scope, conversation_id: str) -> ColumnElement[bool]:
 def remove_messages(conn: Connection, which: ColumnElement[bool], *, rows_max: int | None = None) -> Counter[str]:
     """These messages, and the conversations of which nothing is left; how many of each. Of the others figures and
     titles are told anew: neither says anything any more of what is gone."""
-    keys = (conversation_messages.c.turn_id, conversation_messages.c.step, conversation_messages.c.number)
-    found = conn.execute(select(*keys, conversation_messages.c.conversation_id).where(which).limit(rows_max)).all()
+    keys = (SAID.turn_id, SAID.step, SAID.number)
+    found = conn.execute(select(*keys, SAID.conversation_id).where(which).limit(rows_max)).all()
     touched = sorted({row.conversation_id for row in found})
     if rows_max is None:
         conn.execute(delete(conversation_messages).where(which))
@@ -132,19 +145,19 @@ def remove_messages(conn: Connection, which: ColumnElement[bool], *, rows_max: i
 
 def crowd_out(conn: Connection, user: str, number_max: int) -> int:
     """Beyond so many of a user's conversations those last added to longest ago go; how many went."""
-    newest = select(conversations.c.id).where(conversations.c.user_id == user)
-    newest = newest.order_by(conversations.c.updated_at.desc(), conversations.c.id)
+    newest = select(TALK.id).where(TALK.user_id == user)
+    newest = newest.order_by(TALK.updated_at.desc(), TALK.id)
     old = conn.execute(newest.offset(number_max).limit(IDS_MAX)).scalars().all()
     if old:
-        conn.execute(delete(conversation_messages).where(conversation_messages.c.conversation_id.in_(old)))
-        conn.execute(delete(conversations).where(conversations.c.id.in_(old)))
+        conn.execute(delete(conversation_messages).where(SAID.conversation_id.in_(old)))
+        conn.execute(delete(conversations).where(TALK.id.in_(old)))
     return len(old)
 
 
 def remove_empty(conn: Connection, which: ColumnElement[bool]) -> int:
     """Of these conversations those in which nothing is said; how many."""
-    mine = conversation_messages.c.conversation_id == conversations.c.id
-    empty = ~select(conversation_messages.c.turn_id).where(mine).exists()
+    mine = SAID.conversation_id == TALK.id
+    empty = ~select(SAID.turn_id).where(mine).exists()
     return conn.execute(delete(conversations).where(which, empty)).rowcount
 
 
@@ -153,13 +166,13 @@ def told_anew(conn: Connection, ids: Sequence[str], *, titles: bool = False) -> 
     messages have changed. Empty ones go; how many."""
     gone = 0
     for some in slices(ids):
-        these = conversations.c.id.in_(some)
+        these = TALK.id.in_(some)
         gone += remove_empty(conn, these)
-        mine = conversation_messages.c.conversation_id == conversations.c.id
+        mine = SAID.conversation_id == TALK.id
         figures = {
             "messages": func.count(),
-            "tokens_in": func.coalesce(func.sum(conversation_messages.c.tokens_in), 0),
-            "tokens_out": func.coalesce(func.sum(conversation_messages.c.tokens_out), 0),
+            "tokens_in": func.coalesce(func.sum(SAID.tokens_in), 0),
+            "tokens_out": func.coalesce(func.sum(SAID.tokens_out), 0),
         }
         told = {name: select(value).where(mine).scalar_subquery() for name, value in figures.items()}
         conn.execute(update(conversations).where(these).values(told))
@@ -168,10 +181,113 @@ def told_anew(conn: Connection, ids: Sequence[str], *, titles: bool = False) -> 
 
 
 def _retitle(conn: Connection, these: ColumnElement[bool], titles: bool) -> None:
-    wants = conversations.c.titled_at.is_(None) if titles else conversations.c.title == ""
-    for row in conn.execute(select(conversations.c.id, conversations.c.title).where(these, wants)).all():
-        mine = and_(conversation_messages.c.conversation_id == row.id, conversation_messages.c.role == Role.USER.value)
-        first = select(conversation_messages.c.content).where(mine).order_by(conversation_messages.c.place).limit(1)
+    wants = TALK.titled_at.is_(None) if titles else TALK.title == ""
+    for row in conn.execute(select(TALK.id, TALK.title).where(these, wants)).all():
+        mine = and_(SAID.conversation_id == row.id, SAID.role == Role.USER.value)
+        first = select(SAID.content).where(mine).order_by(SAID.place).limit(1)
         title = title_of(conn.execute(first).scalar() or "")
         if title != row.title:
-            conn.execute(update(conversations).where(conversations.c.id == row.id).values(title=title))
+            conn.execute(update(conversations).where(TALK.id == row.id).values(title=title))
+
+
+def forget_said(conn: Connection, scope: Scope, at: float, *, now: float) -> Counter[str]:
+    """All of the scope that was said then or before; how many messages and conversations. A title that somebody gave,
+    and tags, go with it, unless they were given later. Answers that may repeat it are withheld."""
+    mine = within(conversations, scope)
+    theirs = select(TALK.id).where(mine)
+    conn.execute(update(conversations).where(mine, TALK.titled_at <= at).values(title="", tags="", titled_at=None))
+    said = and_(SAID.user_id == scope.user, SAID.conversation_id.in_(theirs), SAID.turn_at <= at)
+    begun = _begun(conn, said, now)
+    gone = remove_messages(conn, said)
+    gone["conversations"] += remove_empty(conn, and_(mine, TALK.created_at <= at))
+    withhold(conn, scope.user, now=now, begun=begun.get(scope.user))
+    return +gone
+
+
+def forget_turns_said(conn: Connection, told: Mapping[str, float], user: str, *, now: float) -> tuple[int, Reaches]:
+    """Turns of the user that a memory was learnt from which somebody had erased: what was said in them until then; how
+    many messages, and where in their conversations."""
+    number, begun = 0, _where_said(conn, told, user, now)
+    for turn, at in sorted(told.items()):
+        this = and_(SAID.turn_id == turn, SAID.turn_at <= at)
+        number += remove_messages(conn, and_(this, SAID.user_id == user))["messages"]
+    return number, begun
+
+
+def _where_said(conn: Connection, told: Mapping[str, float], user: str, now: float) -> Reaches:
+    """Also of turns that are not recorded, or not yet, in conversations that are."""
+    begun: Reaches = {}
+    for row in among(conn, turns.c.id, sorted(told)):
+        if row.user_id == user and row.opened_at is not None and row.opened_at <= told[row.id]:
+            widen(begun, conversation_id(row_scope(row)), Reach(begin_of(row.opened_at, row.id), now))
+    for row in among(conn, SAID.turn_id, sorted(told)):
+        if row.user_id == user and row.turn_at <= told[row.turn_id]:
+            widen(begun, row.conversation_id, Reach(row.place, now))
+    return begun
+
+
+def forget_marked_turns_said(conn: Connection, told: Mapping[str, float]) -> int:
+    """What an older copy still has of turns that a memory was learnt from which somebody had erased, by the digests of
+    their ids; how many messages."""
+    number = 0
+    for turn in conn.execute(select(SAID.turn_id).distinct()).scalars().all():
+        if (at := told.get(marks.digest(turn))) is None:
+            continue
+        said = and_(SAID.turn_id == turn, SAID.turn_at <= at)
+        begun = _begun(conn, said, at)
+        number += remove_messages(conn, said)["messages"]
+        for user, reaches in begun.items():
+            withhold(conn, user, now=at, begun=reaches)
+    return number
+
+
+def _begun(conn: Connection, said: ColumnElement[bool], until: float) -> dict[str, Reaches]:
+    """Where these messages begin in their conversations, by user."""
+    first = select(SAID.user_id, SAID.conversation_id, func.min(SAID.place).label("place")).where(said)
+    begun: dict[str, Reaches] = {}
+    for row in conn.execute(first.group_by(SAID.user_id, SAID.conversation_id)):
+        begun.setdefault(row.user_id, {})[row.conversation_id] = Reach(row.place, until)
+    return begun
+
+
+def mark_conversations(conn: Connection, marked: Iterable[tuple[str, float]]) -> None:
+    """What was said in them then or before is turned away from now on. A mark moves on to a later time, never back."""
+    rows = [{"id": each, "forgotten_at": at} for each, at in sorted(marked)]
+    raise_times(conn, forgotten_conversations.c.forgotten_at, rows)
+
+
+def forget_marked_conversations(conn: Connection) -> Counter[str]:
+    """What an older copy still has of conversations that were removed."""
+    counts: Counter[str] = Counter()
+    for row in conn.execute(select(forgotten_conversations)).all():
+        said = and_(SAID.conversation_id == row.id, SAID.turn_at <= row.forgotten_at)
+        counts += remove_messages(conn, said)
+        older = and_(TALK.id == row.id, TALK.created_at <= row.forgotten_at)
+        counts["conversations"] += remove_empty(conn, older)
+    return +counts
+
+
+class Doors:
+    """What is erased, of some turns and conversations: whether what was said then may still come in."""
+
+    def __init__(self, conn: Connection, scopes: Iterable[Scope], turn_ids: Iterable[str], ids: Iterable[str]) -> None:
+        self._marks = marks.of_users(conn, {scope.user for scope in scopes})
+        digests = {marks.digest(turn): turn for turn in turn_ids}
+        self._turns: dict[str, float] = {}
+        for row in among(conn, forgotten_memories.c.turn_digest, sorted(digests)):
+            turn = digests[row.turn_digest]
+            self._turns[turn] = max(row.forgotten_at, self._turns.get(turn, row.forgotten_at))
+        found = among(conn, forgotten_conversations.c.id, sorted(set(ids)))
+        self._conversations = {row.id: row.forgotten_at for row in found}
+
+    def shut(self, scope: Scope, turn: str, talk: str, at: float) -> bool:
+        """Whether what was said there then is erased."""
+        return (
+            at <= self._turns.get(turn, -1.0)
+            or at <= self._conversations.get(talk, -1.0)
+            or marks.covered(self._marks, scope, at)
+        )
+
+    def until(self, scope: Scope, turn: str, at: float) -> float:
+        """Until when answers behind it may repeat what was said there then, which is erased."""
+        return max(self._turns.get(turn, at), marks.covered_until(self._marks, scope, at))

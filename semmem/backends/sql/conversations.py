@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal_column, or_, select, update
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.continuing import settle_claims
-from semmem.backends.sql.conversation_erasure import Doors
 from semmem.backends.sql.conversation_rows import (
+    Doors,
     conversation_row,
     crowd_out,
     message_row,
@@ -24,12 +23,12 @@ from semmem.backends.sql.conversation_rows import (
     remove_messages,
     told_anew,
 )
-from semmem.backends.sql.part import JournalPart, quiet_write
-from semmem.backends.sql.prepared import Prepared
-from semmem.backends.sql.rows import among, row_scope, upsert_into
-from semmem.backends.sql.tables import ERASED, conversation_messages, conversations, turns
+from semmem.backends.sql.database import JournalPart, one_read, quiet_write
+from semmem.backends.sql.rows import Prepared, among, row_scope, upsert_into
+from semmem.backends.sql.tables import ERASED, SAID, TALK, conversation_messages, conversations, turns
 from semmem.backends.sql.withholding import Reach, Reaches, flagged, hold, late, widen, withheld_before
 from semmem.memory import Role, Scope
+from semmem.ports.continuing import BROKEN, Continued, done, failed, opened
 from semmem.ports.conversations import (
     USER_NUMBER,
     ConversationLimits,
@@ -42,6 +41,7 @@ from semmem.ports.conversations import (
     conversation_id,
     place_of,
 )
+from semmem.ports.talks import TALK_ID
 
 FULL, CROWDED = "messages_max", "per_user_max"
 """Reasons for which something had to make room."""
@@ -49,7 +49,7 @@ _EMPTY: ColumnElement[str] = literal_column("''")
 
 
 class SqlConversations(JournalPart):
-    """ConversationRecording."""
+    """ConversationRecording and ContinuedConversations."""
 
     @quiet_write
     def record_said(self, conn: Connection, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
@@ -72,12 +72,30 @@ class SqlConversations(JournalPart):
     @quiet_write
     def prune_conversations(self, conn: Connection, *, said_before: float) -> Counter[str]:
         """As in the port, at most ``prune_rows_max`` messages at a time; whoever calls goes on until there are none."""
-        old = conversation_messages.c.turn_at < said_before
+        old = SAID.turn_at < said_before
         gone = remove_messages(conn, old, rows_max=self._limits.prune_rows_max)
         if not gone:
-            is_empty = conversations.c.messages == literal_column("0")  # as the index says it
-            remove_empty(conn, and_(is_empty, conversations.c.updated_at < said_before))
+            is_empty = TALK.messages == literal_column("0")  # as the index says it
+            remove_empty(conn, and_(is_empty, TALK.updated_at < said_before))
         return gone
+
+    @one_read
+    def continued(self, conn: Connection, scope: Scope) -> Continued | None:
+        name = conversation_id(scope)
+        row = conn.execute(select(conversations).where(TALK.id == name, TALK.user_id == scope.user)).one_or_none()
+        if row is not None:
+            return Continued(name, row.progress, row.last_answer, row.messages)
+        return _elsewhere(conn, scope)
+
+    @quiet_write
+    def claim_conversation(
+        self, conn: Connection, scope: Scope, seen: Continued | None, claim: str, *, now: float, per_user_max: int
+    ) -> bool:
+        locks.users_shared(conn, [scope.user])
+        name = conversation_id(scope)
+        if Doors(conn, [scope], [], [name]).shut(scope, "", name, now):
+            return False
+        return _begun(conn, scope, claim, now, per_user_max) if seen is None else _taken(conn, seen, claim)
 
 
 def _turns(conn: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
@@ -96,11 +114,7 @@ def _is_open(half: SaidHalf, scopes: Mapping[str, Scope], doors: Doors) -> bool:
 
 
 def _told(
-    halves: Iterable[SaidHalf],
-    known: Mapping[str, Row[Any]],
-    scopes: Mapping[str, Scope],
-    doors: Doors,
-    chars_max: int,
+    halves: Iterable[SaidHalf], known: Mapping[str, Row[Any]], scopes: Mapping[str, Scope], doors: Doors, chars_max: int
 ) -> Iterable[tuple[Scope, KeptMessage]]:
     """The user's words of each turn, and what the halves bring."""
     for half in halves:
@@ -117,20 +131,10 @@ def _told(
 
 
 def _user_message(turn: Row[Any], chars_max: int, after: str) -> KeptMessage:
-    text = turn.user_text
-    return KeptMessage(
-        place=place_of(turn.opened_at, turn.id, Step("", USER_NUMBER, 0.0)),
-        turn=turn.id,
-        step="",
-        number=USER_NUMBER,
-        role=Role.USER,
-        content=text[:chars_max],
-        at=turn.opened_at,
-        cut=len(text) > chars_max,
-        model_asked=turn.model,
-        after=after,
-        turn_at=turn.opened_at,
-    )
+    text, at = turn.user_text, turn.opened_at
+    place = place_of(at, turn.id, Step("", USER_NUMBER, 0.0))
+    told = {"cut": len(text) > chars_max, "model_asked": turn.model, "after": after, "turn_at": at}
+    return KeptMessage(place, turn.id, "", USER_NUMBER, Role.USER, text[:chars_max], at, **told)
 
 
 def _message(said: Said, half: SaidHalf, turn: Row[Any], chars_max: int) -> KeptMessage:
@@ -181,14 +185,14 @@ def _write_messages(
 
 
 def _number(conn: Connection, ids: Sequence[str]) -> int:
-    these = conversation_messages.c.conversation_id.in_(ids)
+    these = SAID.conversation_id.in_(ids)
     return int(conn.execute(select(func.count()).select_from(conversation_messages).where(these)).scalar_one())
 
 
 def _conversations_upsert(dialect: str) -> Any:
     """Of two times the earlier beginning stays and the later end. How far it is only says who knows it."""
     statement = upsert_into(dialect, conversations)
-    old, new = conversations.c, statement.excluded
+    old, new = TALK, statement.excluded
     return statement.on_conflict_do_update(
         index_elements=["id"],
         set_={
@@ -215,7 +219,7 @@ def _messages_upsert(dialect: str) -> Any:
     """A later answer at the same place replaces an earlier one; what users and tools said stays as it was first. What
     they go on from only the request's half says, and of what was shown nothing is unlearnt."""
     statement = upsert_into(dialect, conversation_messages)
-    old, new = conversation_messages.c, statement.excluded
+    old, new = SAID, statement.excluded
     is_later = and_(new.role == Role.ASSISTANT.value, old.at <= new.at)
     says_after = and_(old.after == _EMPTY, new.after != _EMPTY)
     return statement.on_conflict_do_update(
@@ -240,12 +244,12 @@ def _make_room(
 ) -> Counter[str]:
     """Of too many messages or conversations the oldest go."""
     removed: Counter[str] = Counter()
-    full = and_(conversations.c.id.in_(touched), conversations.c.messages > limits.messages_max)
-    for name in conn.execute(select(conversations.c.id).where(full)).scalars().all():
-        mine = conversation_messages.c.conversation_id == name
-        newest = select(conversation_messages.c.place).where(mine).order_by(conversation_messages.c.place.desc())
+    full = and_(TALK.id.in_(touched), TALK.messages > limits.messages_max)
+    for name in conn.execute(select(TALK.id).where(full)).scalars().all():
+        mine = SAID.conversation_id == name
+        newest = select(SAID.place).where(mine).order_by(SAID.place.desc())
         last = newest.limit(1).offset(limits.messages_max).scalar_subquery()
-        removed[FULL] += remove_messages(conn, and_(mine, conversation_messages.c.place <= last))["messages"]
+        removed[FULL] += remove_messages(conn, and_(mine, SAID.place <= last))["messages"]
     for user in sorted(users):
         removed[CROWDED] += crowd_out(conn, user, limits.per_user_max)
     return +removed
@@ -280,3 +284,54 @@ def _write_empty(conn: Connection, kept: KeptConversation, doors: Doors, limits:
     _CONVERSATIONS.run(conn, [conversation_row(kept)])
     crowd_out(conn, kept.scope.user, limits.per_user_max)
     return True
+
+
+def _elsewhere(conn: Connection, scope: Scope) -> Continued | None:
+    """What else of the user's has this name: a conversation of another project or agent, which is none of this
+    request's, or a recorded or imported one by its id, whose history nobody vouches for."""
+    session = scope.session or ""
+    named = TALK.session == session
+    if session.startswith(TALK_ID) and session.isascii() and session.isprintable():
+        named = or_(named, TALK.id == session)
+    found = conn.execute(select(TALK.id).where(TALK.user_id == scope.user, named)).scalars().all()
+    if not found:
+        return None
+    return Continued(found[0], BROKEN if session in found else "")
+
+
+def _begun(conn: Connection, scope: Scope, claim: str, now: float, per_user_max: int) -> bool:
+    kept = KeptConversation(conversation_id(scope), scope, "", now, now, progress=opened(claim))
+    row = upsert_into(conn.dialect.name, conversations).values(conversation_row(kept))
+    begins = conn.execute(row.on_conflict_do_nothing().returning(TALK.id)).one_or_none() is not None
+    if begins:
+        crowd_out(conn, scope.user, per_user_max)
+    return begins
+
+
+def _taken(conn: Connection, seen: Continued, claim: str) -> bool:
+    """Only where nothing has changed since: another request, its answer, or an erasure may have come between."""
+    same = (TALK.progress == seen.progress, TALK.last_answer == seen.last_answer, TALK.messages == seen.messages)
+    taken = update(conversations).where(TALK.id == seen.id, *same).values(progress=opened(claim))
+    return conn.execute(taken).rowcount == 1
+
+
+def settle_claims(conn: Connection, halves: Iterable[tuple[Scope, SaidHalf]]) -> None:
+    """What became of requests that named a conversation. The conversations' rows are the caller's by now."""
+    for scope, half in halves:
+        if half.failed:
+            _settle(conn, scope, [opened(half.step.claim)], progress=failed(half.step.claim))
+        elif answer := next((said for said in half.messages if said.role is Role.ASSISTANT), None):
+            _settle_answered(conn, scope, half.step.claim, answer.answer_id if answer.whole else "")
+
+
+def _settle_answered(conn: Connection, scope: Scope, claim: str, answer_id: str) -> None:
+    """An answer that no history can have, as when its request was given none from here, ends it for good."""
+    if not answer_id:
+        _settle(conn, scope, None, progress=BROKEN)
+    else:
+        _settle(conn, scope, [opened(claim), failed(claim)], progress=done(claim), last_answer=answer_id)
+
+
+def _settle(conn: Connection, scope: Scope, before: Sequence[str] | None, **told: str) -> None:
+    known = TALK.progress != "" if before is None else TALK.progress.in_(before)
+    conn.execute(update(conversations).where(TALK.id == conversation_id(scope), known).values(told))

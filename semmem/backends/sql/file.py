@@ -1,4 +1,4 @@
-"""One SQLite file: its modes and its locks.
+"""One SQLite file: its modes, its locks, and a whole copy of it.
 
 Writes and reads have a thread each. A write may wait as long as ``busy_timeout_s`` for another process; with a
 write-ahead log a reader never waits for a writer. What changes nothing in the file does not change its log either.
@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -33,6 +33,7 @@ ROOM_BYTES = 64 * 1024
 _LOOK_S = 0.005
 _BEGIN = "semmem_begin"
 """Execution option: the statement that begins a transaction, or empty for none."""
+COUNTED = ("turns", "versions", "users")
 
 
 def sqlite_path(url_or_path: str | Path) -> Path:
@@ -53,11 +54,7 @@ def sqlite_path(url_or_path: str | Path) -> Path:
 
 
 class SqliteFile(Database):
-    """Runs functions in transactions on one SQLite file, off the event loop.
-
-    ``busy_timeout_s``: how long a write waits for another process's write. ``size_bytes_max``: the file's size limit
-    (None: the disk's), beyond which writes fail until something is erased.
-    """
+    """Runs functions in transactions on one SQLite file, off the event loop, with the settings of SqlJournal."""
 
     def __init__(
         self, path: Path, *, busy_timeout_s: float, synchronous: Synchronous, size_bytes_max: int | None
@@ -216,3 +213,38 @@ class OnlyProcess:
         lock, self._lock = self._lock, -1
         if lock >= 0:
             os.close(lock)
+
+
+def copy_file(source: Path, target: Path, *, busy_timeout_s: float = 5.0) -> None:
+    """One consistent state of ``source`` as a new file, for its owner alone. Writers do not wait for it.
+
+    Raises JournalError when there is no such journal, or it cannot be read, and OSError when ``target`` is there.
+    """
+    if not source.is_file():
+        raise JournalError(f"there is no journal at {source}")
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    try:
+        with closing(sqlite3.connect(source, timeout=busy_timeout_s)) as read, closing(sqlite3.connect(target)) as new:
+            read.backup(new)
+    except sqlite3.Error as error:
+        raise JournalError(f"{source} cannot be copied: {type(error).__name__}: {error}") from None
+
+
+def census(path: Path) -> dict[str, int]:
+    """How many rows the tables have that a person asks for. Raises JournalError when the file is damaged."""
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as journal:
+            (found,) = journal.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise JournalError(f"{path.name} is damaged: {found}")
+            return {name: _count(journal, name) for name in COUNTED}
+    except sqlite3.Error as error:
+        raise JournalError(f"{path.name} cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _count(journal: sqlite3.Connection, table: str) -> int:
+    there = journal.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", [table]).fetchone()
+    if there is None:  # a schema of before
+        return 0
+    (rows,) = journal.execute(f"SELECT count(*) FROM {table}").fetchone()  # a name of COUNTED
+    return int(rows)

@@ -15,23 +15,15 @@ from pathlib import Path
 
 from semmem.backends.sql.accounts import SqlAccounts
 from semmem.backends.sql.batches import SqlBatches
-from semmem.backends.sql.continuing import SqlContinuing
 from semmem.backends.sql.conversation_reads import SqlConversationReads
 from semmem.backends.sql.conversations import SqlConversations
-from semmem.backends.sql.database import Database, ServerLimits
+from semmem.backends.sql.database import Database, JournalLimits, ServerLimits, WatchedClock
 from semmem.backends.sql.erasure import SqlErasure
 from semmem.backends.sql.file import SqliteFile, Synchronous, sqlite_path
-from semmem.backends.sql.history import SqlHistory
-from semmem.backends.sql.holds import SqlHolds
 from semmem.backends.sql.housekeeping import SqlHousekeeping
-from semmem.backends.sql.known_erasures import SqlKnownErasures
-from semmem.backends.sql.part import JournalLimits, WatchedClock
+from semmem.backends.sql.memory_records import SqlMemoryRecords
 from semmem.backends.sql.recording import SqlRecording
-from semmem.backends.sql.replicas import SqlReplicas
-from semmem.backends.sql.sessions import SqlSessions
 from semmem.backends.sql.states import SqlSessionStates
-from semmem.backends.sql.switches import SqlSwitches
-from semmem.backends.sql.talks import SqlTalks
 from semmem.backends.sql.unlearnt import SqlUnlearnt
 from semmem.backends.sql.usage import SqlUsage
 
@@ -43,22 +35,15 @@ def is_server(url_or_path: str | Path) -> bool:
 
 class SqlJournal(
     SqlRecording,
-    SqlSessions,
     SqlBatches,
     SqlUnlearnt,
-    SqlHistory,
-    SqlHolds,
-    SqlSwitches,
+    SqlMemoryRecords,
     SqlAccounts,
     SqlUsage,
     SqlConversations,
     SqlConversationReads,
-    SqlContinuing,
-    SqlTalks,
     SqlSessionStates,
     SqlErasure,
-    SqlReplicas,
-    SqlKnownErasures,
     SqlHousekeeping,
 ):
     """All parts of the journal on one database. Several processes and several objects may share it.

@@ -21,9 +21,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Integer, Select, column, func, select, values
-
-from semmem.backends.sql.tables import batches, turns
+from sqlalchemy import ColumnElement, Connection, Integer, Table, column, func, select, values
 
 LOCKS = 1024
 _SPACE = 0x5E33E3
@@ -65,20 +63,11 @@ def try_user(conn: Connection, name: str) -> bool:
     return bool(conn.execute(select(func.pg_try_advisory_xact_lock(_SPACE, _number(name)))).scalar())
 
 
-def _user_of(conn: Connection, whose: Select[str]) -> None:
-    """``user``, for whom this statement finds, if anybody."""
+def user_of(conn: Connection, table: Table, row_id: str) -> None:
+    """``user``, for whose this batch, hold or turn is, if it is anybody's."""
+    whose = select(table.c.user_id).where(table.c.id == row_id)
     if needed(conn) and (name := conn.execute(whose).scalar()) is not None:
         user(conn, name)
-
-
-def user_of_batch(conn: Connection, batch_id: str) -> None:
-    """``user``, for whose batch or hold this is."""
-    _user_of(conn, select(batches.c.user_id).where(batches.c.id == batch_id))
-
-
-def user_of_turn(conn: Connection, turn_id: str) -> None:
-    """``user``, for who said this."""
-    _user_of(conn, select(turns.c.user_id).where(turns.c.id == turn_id))
 
 
 def alone_with(conn: Connection, what: int) -> None:

@@ -8,14 +8,14 @@ written. A mark holds digests of names: it shall recognise a name, not tell it.
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, delete, func, or_, select, update
 
-from semmem.backends.sql.prepared import Prepared, PreparedForMany
-from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.rows import Prepared, PreparedForMany, upsert_into
 from semmem.backends.sql.tables import ERASED, NARROWING, forgotten, forgotten_conversations, forgotten_memories, turns
 from semmem.memory import SKEW_S, Scope, Turn
 
@@ -40,7 +40,7 @@ def mark(conn: Connection, scope: Scope, at: float, now: float) -> None:
     is_ahead = at > now + SKEW_S
     at, ahead_at = (now, at) if is_ahead else (at, 0.0)
     row = {"user_digest": digest(scope.user)}
-    row |= {f"{name}_digest": _digest_of_given(getattr(scope, name)) for name in NARROWING}
+    row |= {f"{name}_digest": "" if (given := getattr(scope, name)) is None else digest(given) for name in NARROWING}
     statement = upsert_into(conn.dialect.name, forgotten)
     rising = statement.values(**row, forgotten_at=at, ahead_at=ahead_at).on_conflict_do_update(
         index_elements=list(row),
@@ -83,18 +83,22 @@ def forgotten_at(conn: Connection, user: str) -> float | None:
 def is_forgotten(conn: Connection, scope: Scope, said_at: float, *, of_a_copy: bool = False) -> bool:
     """Whether what was said then, in exactly this scope, is erased. ``of_a_copy``: nobody knows by which clock it is
     dated, so the later time of a mark counts."""
-    found = _marks(conn, [scope.user]).get(digest(scope.user), ())
-    return any(_covers(each, scope, said_at, of_a_copy=of_a_copy) for each in found)
+    return covered(of_users(conn, [scope.user]), scope, said_at, of_a_copy=of_a_copy)
 
 
 def of_users(conn: Connection, users: Iterable[str]) -> _Marks:
     """Their marks, for ``covered``."""
-    return _marks(conn, users)
+    found: dict[str, list[Row[Any]]] = {}
+    if digests := sorted({digest(user) for user in users}):
+        for row in _MARKS.run(conn, digests):
+            found.setdefault(row.user_digest, []).append(row)
+    return found
 
 
-def covered(marks: _Marks, scope: Scope, said_at: float) -> bool:
+def covered(marks: _Marks, scope: Scope, said_at: float, *, of_a_copy: bool = False) -> bool:
     """As ``is_forgotten``, for many at a time."""
-    return any(_covers(found, scope, said_at) for found in marks.get(digest(scope.user), ()))
+    of_user = marks.get(digest(scope.user), ())
+    return any(_covers(found, scope, said_at, of_a_copy=of_a_copy) for found in of_user)
 
 
 def covered_until(marks: _Marks, scope: Scope, said_at: float) -> float:
@@ -108,7 +112,7 @@ def users_forgotten_at(conn: Connection, users: Iterable[str]) -> dict[str, floa
     named = {digest(user): user for user in users}
     return {
         named[key]: found.forgotten_at
-        for key, rows in _marks(conn, named.values()).items()
+        for key, rows in of_users(conn, named.values()).items()
         for found in rows
         if not any(getattr(found, f"{name}_digest") for name in NARROWING)
     }
@@ -120,14 +124,15 @@ def admitted(conn: Connection, opened: Sequence[Turn]) -> list[Turn]:
     A turn that is only resumed (its words were said in an earlier request) is written in an erased scope when it is
     here already: then it was said after the erasure.
     """
-    marks = _marks(conn, {turn.scope.user for turn in opened})
+    marks = of_users(conn, {turn.scope.user for turn in opened})
     if not marks:
         return list(opened)
     marked = [turn for turn in opened if digest(turn.scope.user) in marks]
-    late = {id(turn) for turn in marked if _is_late(turn, marks)}
+    late = {id(turn) for turn in marked if covered(marks, turn.scope, turn.opened_at)}
     anew = [turn for turn in marked if id(turn) not in late and not turn.resumed]
     _reopen(conn, anew)
-    resumed = [turn for turn in marked if turn.resumed and id(turn) not in late and _is_late(turn, marks, resumed=True)]
+    in_erased = [turn for turn in marked if id(turn) not in late and covered(marks, turn.scope, -math.inf)]
+    resumed = [turn for turn in in_erased if turn.resumed]
     known = {turn.id for turn in anew} | _alive(conn, [turn.id for turn in resumed])
     late |= {id(turn) for turn in resumed if turn.id not in known}
     shut(conn, [(turn.id, turn.opened_at) for turn in marked if id(turn) in late and turn.id not in known])
@@ -152,6 +157,13 @@ def memories_forgotten(conn: Connection, *which: ColumnElement[bool]) -> dict[tu
     return {(row.user_digest, row.memory_digest): row.at for row in rows}
 
 
+def turns_forgotten(conn: Connection, *which: ColumnElement[bool]) -> dict[str, float]:
+    """The same by digest of the turn that such a memory was learnt from."""
+    f = forgotten_memories.c
+    found = select(f.turn_digest, func.max(f.forgotten_at).label("at")).where(f.turn_digest != "", *which)
+    return {row.turn_digest: row.at for row in conn.execute(found.group_by(f.turn_digest))}
+
+
 def prune(conn: Connection, forgotten_before: float) -> None:
     for table in (forgotten, forgotten_memories, forgotten_conversations):
         conn.execute(delete(table).where(table.c.forgotten_at < forgotten_before))
@@ -159,24 +171,6 @@ def prune(conn: Connection, forgotten_before: float) -> None:
 
 def digest(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _digest_of_given(name: str | None) -> str:
-    return "" if name is None else digest(name)
-
-
-def _marks(conn: Connection, users: Iterable[str]) -> _Marks:
-    found: dict[str, list[Row[Any]]] = {}
-    if digests := sorted({digest(user) for user in users}):
-        for row in _MARKS.run(conn, digests):
-            found.setdefault(row.user_digest, []).append(row)
-    return found
-
-
-def _is_late(turn: Turn, marks: _Marks, *, resumed: bool = False) -> bool:
-    """Whether it was opened before its scope was erased; ``resumed``: whether its scope was erased at all."""
-    said_at = float("-inf") if resumed else turn.opened_at
-    return any(_covers(found, turn.scope, said_at) for found in marks[digest(turn.scope.user)])
 
 
 def _covers(found: Row[Any], scope: Scope, said_at: float, *, of_a_copy: bool = False) -> bool:

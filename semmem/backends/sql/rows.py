@@ -1,18 +1,34 @@
-"""How values become rows and come back."""
+"""How values become rows and come back, and statements that are compiled once."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Table, and_, delete, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    ClauseElement,
+    Column,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Dialect,
+    Row,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    select,
+    tuple_,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
-from semmem.backends.sql.tables import ANSWERED, CLOSING, NARROWING, REFUSED, users
+from semmem.backends.sql.tables import ANSWERED, CLOSING, NARROWING, REFUSED, AnyText, users
 from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Standing, Turn
 from semmem.ports.errors import JournalError
 from semmem.ports.recording import TurnClosed
@@ -23,6 +39,8 @@ T = TypeVar("T")
 
 _DERIVED_SESSION = re.compile(r"(.+)\.[0-9]{1,12}", re.DOTALL)
 _UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+NAMES_MAX = 32_766
+"""What SQLite binds in one statement."""
 
 
 def upsert_into(dialect: str, table: Table) -> Any:
@@ -76,12 +94,7 @@ def know_users(conn: Connection, names: Iterable[str]) -> None:
 
 def scope_row(scope: Scope) -> dict[str, str]:
     """The scope columns of a row that is written."""
-    return {
-        "user_id": scope.user,
-        "project": scope.project or "",
-        "agent": scope.agent or "",
-        "session": scope.session or "",
-    }
+    return {"user_id": scope.user, **{name: getattr(scope, name) or "" for name in NARROWING}}
 
 
 def within(table: Table, scope: Scope) -> ColumnElement[bool]:
@@ -95,20 +108,14 @@ def row_scope(row: Row[Any]) -> Scope:
     return Scope(row.user_id, row.project or None, row.agent or None, row.session or None)
 
 
+_TURN = ("id", "ordinal", "opened_at", "request_id", "user_text", "model", "trace")
+"""Of a turn what its columns are called, and hold as it is."""
+
+
 def opened_row(turn: Turn) -> dict[str, Any]:
     derived = _DERIVED_SESSION.fullmatch(turn.scope.session or "")
-    return {
-        **scope_row(turn.scope),
-        "id": turn.id,
-        "session_key": derived and derived[1],
-        "ordinal": turn.ordinal,
-        "opened_at": turn.opened_at,
-        "seen_at": turn.opened_at,
-        "request_id": turn.request_id,
-        "user_text": turn.user_text,
-        "model": turn.model,
-        "trace": turn.trace,
-    }
+    told = {name: getattr(turn, name) for name in _TURN}
+    return {**scope_row(turn.scope), **told, "session_key": derived and derived[1], "seen_at": turn.opened_at}
 
 
 def closed_row(closed: TurnClosed) -> dict[str, Any]:
@@ -128,17 +135,16 @@ def answer_row(closed: TurnClosed) -> dict[str, Any]:
 
 
 def row_turn(row: Row[Any]) -> Turn:
-    return Turn(
-        id=row.id,
-        scope=row_scope(row),
-        ordinal=row.ordinal,
-        user_text=row.user_text,
-        opened_at=row.opened_at,
-        request_id=row.request_id,
-        answer=row.answer,
-        model=row.model,
-        trace=row.trace,
-    )
+    return Turn(scope=row_scope(row), answer=row.answer, **{name: getattr(row, name) for name in _TURN})
+
+
+def lines_text(names: Sequence[str]) -> str:
+    """Tags, or ids, which have no line ends in them."""
+    return "".join(f"\n{name}" for name in names) + "\n" if names else ""
+
+
+def lines_told(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split("\n") if name)
 
 
 @contextmanager
@@ -184,3 +190,74 @@ def json_memory(text: str) -> Memory:
         fields["status"] = MemoryStatus(fields["status"])
         fields["source"] = Source(**fields["source"])
         return Memory(**fields)
+
+
+class Prepared:
+    """A statement that every commit runs: to compile it anew costs the toolkit more than the database.
+
+    ``make`` gives the statement for a dialect's name, ``names`` are the parameters that its rows bring. What else
+    the statement binds is constant. Columns of a result come as the driver gives them."""
+
+    def __init__(self, make: Callable[[str], ClauseElement], names: Iterable[str]) -> None:
+        self._make = make
+        self._names = frozenset(names)
+        self._compiled: dict[str, _Compiled] = {}
+
+    def run(self, conn: Connection, rows: Sequence[Mapping[str, Any]]) -> CursorResult[Any]:
+        """Once for each row. Raises as ``conn.execute`` does."""
+        compiled = self._compiled.get(conn.dialect.name)
+        if compiled is None:
+            compiled = self._compiled[conn.dialect.name] = self._compile(conn.dialect)
+        return conn.exec_driver_sql(compiled.sql, [compiled.bound(row) for row in rows])
+
+    def _compile(self, dialect: Dialect) -> _Compiled:
+        compiled: Any = self._make(dialect.name).compile(dialect=dialect, column_keys=sorted(self._names))
+        places = tuple(compiled.positiontup) if compiled.positional else None
+        types = {name: bind.type.dialect_impl(dialect) for name, bind in compiled.binds.items()}
+        converts = {name: convert for name in types if (convert := types[name].bind_processor(dialect)) is not None}
+        constants = {name: value for name, value in compiled.params.items() if name not in self._names}
+        return _Compiled(str(compiled), places, converts, constants)
+
+
+class PreparedForMany:
+    """The same for a statement about any number of names (at least one, at most NAMES_MAX), which ``make`` compares
+    with these parameters. There is one for each power of two: the last name is then asked for several times."""
+
+    def __init__(self, make: Callable[[Sequence[BindParameter[str]]], ClauseElement]) -> None:
+        self._make = make
+        self._prepared: dict[int, Prepared] = {}
+
+    def run(self, conn: Connection, names: Sequence[str]) -> CursorResult[Any]:
+        """Raises as ``conn.execute`` does."""
+        number = max(len(names), min(1 << (len(names) - 1).bit_length(), NAMES_MAX))
+        prepared = self._prepared.get(number)
+        if prepared is None:
+            prepared = self._prepared[number] = self._prepare(number)
+        padded = [*names, *[names[-1]] * (number - len(names))]
+        return prepared.run(conn, [{_nth(place): name for place, name in enumerate(padded)}])
+
+    def _prepare(self, number: int) -> Prepared:
+        places = [_nth(place) for place in range(number)]
+        statement = self._make([bindparam(place, type_=AnyText()) for place in places])
+        return Prepared(lambda _dialect: statement, places)
+
+
+def _nth(place: int) -> str:
+    return f"name_{place}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """``places``: the name behind each question mark; None where the driver takes values by their names."""
+
+    sql: str
+    places: tuple[str, ...] | None
+    converts: Mapping[str, Callable[[Any], Any]]
+    constants: Mapping[str, Any]
+
+    def bound(self, row: Mapping[str, Any]) -> Any:
+        """A row's values as the driver takes them."""
+        values = {**self.constants, **row}
+        for name, convert in self.converts.items():
+            values[name] = convert(values[name])
+        return values if self.places is None else tuple([values[name] for name in self.places])

@@ -1,9 +1,8 @@
 """A PostgreSQL server: connections, their limits, and what happens while it is away.
 
 Statements run in threads, each with a connection of its own: what they cost in Python stays off the event loop, and
-they are the same as SQLite's. Reads and writes have threads apart, so that a lookup on the request path does not stand
-behind those who learn. A server that cannot be reached, or does not answer, is asked again after ``retry_s`` and not
-sooner: until then every call fails at once.
+they are the same as SQLite's. A server that cannot be reached, or does not answer, is asked again after ``retry_s`` and
+not sooner: until then every call fails at once.
 """
 
 from __future__ import annotations

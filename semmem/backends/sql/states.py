@@ -11,10 +11,9 @@ from msgspec import structs
 from sqlalchemy import Connection, Row, and_, bindparam, delete, func, select
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.part import JournalPart, one_read, one_write, quiet_write
-from semmem.backends.sql.prepared import Prepared
+from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.recording import said_before
-from semmem.backends.sql.rows import among, keep_newest, put, slices
+from semmem.backends.sql.rows import Prepared, among, keep_newest, put, slices
 from semmem.backends.sql.tables import (
     as_told,
     forgotten_conversations,
@@ -29,6 +28,7 @@ from semmem.ports.talks import TALK_ID
 
 ASKED_MAX = 400
 """Messages that are looked up in one statement."""
+_KEPT = (session_states, shown_blocks)
 _STATE = ("session", "turns", "replaced", "digest", "made_at", "expires_at", "made_by")
 
 
@@ -81,25 +81,25 @@ class SqlSessionStates(JournalPart):
             elif then is not None and block.shown_at > max([then, *(removed.get(each, 0.0) for each in _talks(block))]):
                 row = {"user_id": user, "session": session}
                 row |= {name: getattr(block, name) for name in ("anchor", "shown_at", "expires_at")}
-                put(conn, shown_blocks, row | {"body": _body(block)})
+                put(
+                    conn,
+                    shown_blocks,
+                    row | {"body": msgspec.json.encode(structs.replace(block, expires_at=0.0)).decode()},
+                )
         for user in users:
             keep_newest(conn, shown_blocks.c.user_id == user, shown_blocks.c.shown_at, per_user)
 
-
-def forget_states(conn: Connection, user: str) -> None:
-    """All of the user's, and all that their sessions were shown: what was erased may stand in any of them."""
-    for table in (session_states, shown_blocks):
-        conn.execute(delete(table).where(table.c.user_id == user))
-
-
-def forget_all_states(conn: Connection) -> None:
-    for table in (session_states, shown_blocks):
-        conn.execute(delete(table))
+    @one_write
+    def prune_states(self, conn: Connection, *, now: float) -> None:
+        for table in _KEPT:
+            conn.execute(delete(table).where(table.c.expires_at <= now))
 
 
-def prune_states(conn: Connection, now: float) -> None:
-    for table in (session_states, shown_blocks):
-        conn.execute(delete(table).where(table.c.expires_at <= now))
+def forget_states(conn: Connection, user: str | None = None) -> None:
+    """All of the user's, or everybody's, and all that their sessions were shown: what was erased may stand in any of
+    them."""
+    for table in _KEPT:
+        conn.execute(delete(table) if user is None else delete(table).where(table.c.user_id == user))
 
 
 def _may_be_kept(conn: Connection, user: str, said: Sequence[Place]) -> bool:
@@ -135,16 +135,13 @@ def _state(row: Row[Any]) -> SessionState:
     return SessionState(user=row.user_id, state=state, **{name: getattr(row, name) for name in _STATE})
 
 
-_COLUMNS = shown_blocks.c
+_BLOCK = shown_blocks.c
 _LIVE = Prepared(
     lambda _dialect: (
-        select(_COLUMNS.body, _COLUMNS.expires_at)
-        .where(
-            _COLUMNS.user_id == bindparam("user", type_=_COLUMNS.user_id.type),
-            _COLUMNS.session == bindparam("name", type_=_COLUMNS.session.type),
-            _COLUMNS.expires_at > bindparam("now", type_=_COLUMNS.expires_at.type),
-        )
-        .order_by(_COLUMNS.shown_at)
+        select(_BLOCK.body, _BLOCK.expires_at)
+        .where(_BLOCK.user_id == bindparam("user"), _BLOCK.session == bindparam("name"))
+        .where(_BLOCK.expires_at > bindparam("now"))
+        .order_by(_BLOCK.shown_at)
     ),
     ("user", "name", "now"),
 )
@@ -152,10 +149,6 @@ _LIVE = Prepared(
 
 def _talks(block: ShownBlock) -> list[str]:
     return [each for each, _ in block.memories if each.startswith(TALK_ID)]
-
-
-def _body(block: ShownBlock) -> str:
-    return msgspec.json.encode(structs.replace(block, expires_at=0.0)).decode()
 
 
 def _block(body: str, expires_at: float) -> ShownBlock:

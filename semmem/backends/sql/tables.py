@@ -85,6 +85,10 @@ def as_told(stored: str) -> str:
 metadata = MetaData()
 
 
+def _table(name: str, *columns: Column[Any]) -> Table:
+    return Table(name, metadata, *columns)
+
+
 def _keys(*names: str, kind: TypeEngine[Any] | type[TypeEngine[Any]] = AnyText) -> list[Column[Any]]:
     return [Column(name, kind, primary_key=True, autoincrement=False) for name in names]
 
@@ -120,11 +124,10 @@ def _index(name: str, *columns: Column[Any], where: ColumnElement[bool], unique:
     Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
 
 
-journal_schema = Table("journal_schema", metadata, Column("version", Integer, primary_key=True))
+journal_schema = _table("journal_schema", Column("version", Integer, primary_key=True))
 
-turns = Table(
+turns = _table(
     "turns",
-    metadata,
     *_keys("id"),
     *_scope_columns(),
     Column("session_key", AnyText),
@@ -139,9 +142,8 @@ turns = Table(
     *_names("model", "trace"),
 )
 
-batches = Table(
+batches = _table(
     "batches",
-    metadata,
     *_keys("id", kind=Text),
     *_scope_columns(),
     *_given(Text, "trigger_word"),
@@ -153,17 +155,17 @@ batches = Table(
     Column("finished_at", Double),
 )
 
-answers = Table("answers", metadata, *_keys("id", "turn_id"), *_given(Double, "answered_at"))
+answers = _table("answers", *_keys("id", "turn_id"), *_given(Double, "answered_at"))
 """The API's names of answers. Whose they are, their turn knows: the same name under two users is two answers."""
 
-said_messages = Table("said_messages", metadata, *_keys("id"), *_keys("ordinal", kind=Integer), *_given(Double, "at"))
+said_messages = _table("said_messages", *_keys("id"), *_keys("ordinal", kind=Integer), *_given(Double, "at"))
 """Which messages were journalled or declined (then ``ordinal`` is negative), as bare ids. A row outlives its turn when
 the turn is erased, so that what was erased is known when a client resends it, and goes when it is as old as turns that
 are pruned. It names nobody: the id is a digest."""
 
 
 def _session_times(name: str, column: str) -> Table:
-    return Table(name, metadata, *_keys("user_id", "session"), *_given(Double, column))
+    return _table(name, *_keys("user_id", "session"), *_given(Double, column))
 
 
 session_ends = _session_times("session_ends", "ended_at")
@@ -174,25 +176,21 @@ session_drifts = _session_times("session_drifts", "drifted_at")
 session_pasts = _session_times("session_pasts", "forgotten_at")
 """When a memory of a session was last forgotten by hand: no summary tells of what was said in it before."""
 
-versions = Table(
+versions = _table(
     "versions",
-    metadata,
     *_keys("user_id", "memory_id"),
     *_keys("version", kind=Integer),
     *_names(*NARROWING),
     *_given(Text, "body"),
 )
 
-users = Table("users", metadata, *_keys("user_id"), *_zero(Double, "kept_at"))
+users = _table("users", *_keys("user_id"), *_zero(Double, "kept_at"))
 """Who may have memories, and when their memories were last gone through."""
 
-accesses = Table(
-    "accesses", metadata, *_keys("user_id", "memory_id"), *_given(Integer, "used"), *_given(Double, "last_at")
-)
+accesses = _table("accesses", *_keys("user_id", "memory_id"), *_given(Integer, "used"), *_given(Double, "last_at"))
 
-dropped = Table(
+dropped = _table(
     "dropped",
-    metadata,
     *_keys("user_id", "memory_id"),
     *_keys("reason", kind=Text),
     *_given(Integer, "times"),
@@ -200,24 +198,19 @@ dropped = Table(
 )
 """How often a new fact was not stored because a memory says it already. One row for each reason, and no content."""
 
-erasures = Table("erasures", metadata, *_keys("batch_id", kind=Text), *_keys("memory_id"), *_given(AnyText, "user_id"))
+erasures = _table("erasures", *_keys("batch_id", kind=Text), *_keys("memory_id"), *_given(AnyText, "user_id"))
 """What was forgotten while a batch of its user was under way: the batch must not bring it back."""
 
-provisional = Table(
-    "provisional", metadata, *_keys("turn_id", "memory_id"), *_names("user_id"), *_zero(Integer, "state")
-)
+provisional = _table("provisional", *_keys("turn_id", "memory_id"), *_names("user_id"), *_zero(Integer, "state"))
 """Which memories a turn was made into at once, and what became of each: bare ids, until a batch has learnt from the
 turn, or, of what it removed, until the turn is pruned. Without a memory's id: that it was learnt from at once."""
 
-resting = Table(
-    "resting", metadata, *_keys("batch_id", kind=Text), *_given(Double, "until"), *_maybe(Double, "held_until")
-)
+resting = _table("resting", *_keys("batch_id", kind=Text), *_given(Double, "until"), *_maybe(Double, "held_until"))
 """Batches that wait until then for another try, and that nobody works on; ``held_until``: while a hold has taken their
 place."""
 
-forgotten = Table(
+forgotten = _table(
     "forgotten",
-    metadata,
     *_keys("user_digest", *(f"{name}_digest" for name in NARROWING), kind=Text),
     *_given(Double, "forgotten_at"),
     *_zero(Double, "hidden_at", "ahead_at"),
@@ -226,18 +219,16 @@ forgotten = Table(
 ``hidden_at``: by then no prompt was given its memories any more. ``ahead_at``: what ``forgotten_at`` was by a clock
 that was ahead; what was dated by that clock is erased until then."""
 
-forgotten_memories = Table(
+forgotten_memories = _table(
     "forgotten_memories",
-    metadata,
     *_keys("user_digest", "memory_digest", "turn_digest", kind=Text),
     *_given(Double, "forgotten_at"),
 )
 """Single memories that somebody had erased, and the turns they were learnt from, as digests of their ids: an older copy
 of either, out of a backup, is known by them."""
 
-pending_erasures = Table(
+pending_erasures = _table(
     "pending_erasures",
-    metadata,
     *_keys("id", kind=Text),
     *_scope_columns(),
     *_given(Text, "narrowed", "types"),
@@ -247,15 +238,14 @@ pending_erasures = Table(
 """Erasures that were begun and not finished: in clear, since whoever finishes them has to know whose they are.
 ``narrowed`` names the scope's columns that are given."""
 
-replicas = Table("replicas", metadata, *_keys("id", kind=Text), *_given(Double, "seen_at"))
+replicas = _table("replicas", *_keys("id", kind=Text), *_given(Double, "seen_at"))
 """Who shares the journal, and when each last showed life."""
 
-obeyed = Table("obeyed", metadata, *_keys("erasure_id", "replica_id", kind=Text), *_given(Double, "forgotten_at"))
+obeyed = _table("obeyed", *_keys("erasure_id", "replica_id", kind=Text), *_given(Double, "forgotten_at"))
 """Which replicas hide what is being erased, until when it was said."""
 
-reindexes = Table(
+reindexes = _table(
     "reindexes",
-    metadata,
     *_keys("store", kind=Text),
     *_given(Text, "source", "target", "signature", "state", "position"),
     *_given(Integer, "users", "users_done", "memories_done", "embedded"),
@@ -266,12 +256,11 @@ reindexes = Table(
 """How far memories are copied to a collection of another embedding model, and which process is at it. ``position`` is
 the digest of a user."""
 
-reindex_writers = Table("reindex_writers", metadata, *_keys("replica_id", kind=Text), *_given(Text, "target"))
+reindex_writers = _table("reindex_writers", *_keys("replica_id", kind=Text), *_given(Text, "target"))
 """Which replicas write to the new collection as well."""
 
-api_tokens = Table(
+api_tokens = _table(
     "api_tokens",
-    metadata,
     *_keys("id", kind=Text),
     *_given(Text, "role", "label", "user_digest", "token_hash"),
     *_given(Double, "created_at"),
@@ -279,9 +268,8 @@ api_tokens = Table(
 )
 """Tokens of the management API, none of which can be made from what is here, nor a user read."""
 
-memory_switches = Table(
+memory_switches = _table(
     "memory_switches",
-    metadata,
     *_keys("key", kind=Text),
     *_given(Text, "group_name"),
     *_maybe(Integer, "reading", "storing"),
@@ -291,9 +279,8 @@ memory_switches = Table(
 """For whom reading or storing is switched: 1 on, 0 off, null not said. ``key`` is a digest; users have no
 ``group_name``. ``number`` rises with each change, so that a process reads what is new to it alone."""
 
-votes = Table(
+votes = _table(
     "votes",
-    metadata,
     *_keys("user_id", "memory_id"),
     *_given(Integer, "up", "down"),
     *_given(Double, "last_at"),
@@ -302,9 +289,8 @@ votes = Table(
 """How often a memory was called helpful, and not. ``number`` rises with each vote, so that a process reads what is new
 to it alone."""
 
-api_calls = Table(
+api_calls = _table(
     "api_calls",
-    metadata,
     *_keys("key", kind=Text),
     *_given(Text, "request", "owner"),
     *_given(Double, "lease_until", "expires_at"),
@@ -316,7 +302,7 @@ api_calls = Table(
 """Calls of the management API under idempotency keys. ``key`` and ``request`` are digests under the client's own key,
 ``owner`` a replica. ``status`` null: under way. ``keep`` 0: the answer must not be kept, since something was erased."""
 
-api_call_users = Table("api_call_users", metadata, *_keys("key", "user_digest", kind=Text))
+api_call_users = _table("api_call_users", *_keys("key", "user_digest", kind=Text))
 """Whose content the answers of these calls hold."""
 
 USAGE_GROUP = ("user_name", "project", "endpoint", "model_asked", "model", "provider", "streamed")
@@ -326,12 +312,11 @@ USAGE_SUMS = (
     *CACHE_SUMS,
 )
 
-usage_key = Table("usage_key", metadata, *_keys("id", kind=Integer), *_given(Text, "key"))
+usage_key = _table("usage_key", *_keys("id", kind=Integer), *_given(Text, "key"))
 """The one key of the digests that stand for users and sessions in the statistics of use."""
 
-usage_requests = Table(
+usage_requests = _table(
     "usage_requests",
-    metadata,
     *_keys("id", kind=Text),
     *_given(Double, "at"),
     *_given(AnyText, *USAGE_GROUP[:-1]),
@@ -349,9 +334,8 @@ provider did not report both."""
 
 
 def _usage_sums(name: str) -> Table:
-    return Table(
+    return _table(
         name,
-        metadata,
         *_keys("began_at", kind=BigInteger),
         *_keys(*USAGE_GROUP[:-1]),
         *_keys("streamed", kind=Integer),
@@ -363,14 +347,13 @@ def _usage_sums(name: str) -> Table:
 usage_hours, usage_days = _usage_sums("usage_hours"), _usage_sums("usage_days")
 """What requests that began in an hour, or a day of UTC, come to."""
 
-usage_sessions = Table(
-    "usage_sessions", metadata, *_keys("began_at", kind=BigInteger), *_keys("user_name", "session", kind=Text)
+usage_sessions = _table(
+    "usage_sessions", *_keys("began_at", kind=BigInteger), *_keys("user_name", "session", kind=Text)
 )
 """Which sessions were used on a day."""
 
-conversations = Table(
+conversations = _table(
     "conversations",
-    metadata,
     *_keys("id", kind=Text),
     *_scope_columns(),
     *_names("title"),
@@ -388,9 +371,8 @@ each between two line ends. ``progress``: of one that is kept for a model's API,
 (semmem.ports.continuing). Answers at the place ``withheld_from`` or behind it, in turns begun at ``withheld_until`` or
 before, are put into no prompt."""
 
-conversation_messages = Table(
+conversation_messages = _table(
     "conversation_messages",
-    metadata,
     *_keys("turn_id"),
     *_keys("step", kind=Text),
     *_keys("number", kind=Integer),
@@ -414,14 +396,11 @@ user's words, as float16, by the model that ``vector_of`` names; empty until it 
 word of Whole (semmem.ports.conversations). ``shown``: the ids of what its request was shown, each between two line
 ends. ``withheld``: it is put into no prompt."""
 
-forgotten_conversations = Table(
-    "forgotten_conversations", metadata, *_keys("id", kind=Text), *_given(Double, "forgotten_at")
-)
+forgotten_conversations = _table("forgotten_conversations", *_keys("id", kind=Text), *_given(Double, "forgotten_at"))
 """Conversations that somebody had removed: what was said in them until then is turned away, from older copies too."""
 
-session_states = Table(
+session_states = _table(
     "session_states",
-    metadata,
     *_keys("user_id", "session"),
     *_keys("turns", kind=Integer),
     *_given(Integer, "replaced"),
@@ -433,9 +412,8 @@ session_states = Table(
 """What stands for the older part of a long session. ``body`` is JSON. All of it can be made again of what the client
 sends, so whatever is erased of a user takes all of the user's with it."""
 
-shown_blocks = Table(
+shown_blocks = _table(
     "shown_blocks",
-    metadata,
     *_keys("user_id"),
     *_keys("session", "anchor", kind=Text),
     *_given(Double, "shown_at", "expires_at"),
@@ -443,6 +421,9 @@ shown_blocks = Table(
 )
 """What sessions were shown. ``session`` and ``anchor`` are digests, ``body`` is a ShownBlock as JSON; as with the
 states, all of it goes with whatever is erased of a user."""
+
+SAID, TALK = conversation_messages.c, conversations.c
+"""Columns: of what was said in conversations, and of these themselves."""
 
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
@@ -480,24 +461,15 @@ Index("usage_days_user", usage_days.c.user_name)
 Index("usage_sessions_user", usage_sessions.c.user_name)
 Index("memory_switches_number", memory_switches.c.number)
 Index("votes_number", votes.c.number)
-Index("conversations_user", conversations.c.user_id, conversations.c.updated_at, conversations.c.id)
-Index("conversations_session", conversations.c.user_id, conversations.c.session)
-_index("conversations_empty", conversations.c.updated_at, where=conversations.c.messages == 0)
-Index("conversation_messages_place", conversation_messages.c.conversation_id, conversation_messages.c.place)
-Index("conversation_messages_user", conversation_messages.c.user_id, conversation_messages.c.turn_at)
-Index("conversation_messages_at", conversation_messages.c.turn_at)
-_index(
-    "conversation_messages_vector",
-    conversation_messages.c.vector_of,
-    where=conversation_messages.c.role == "user",
-)
-_index(
-    "conversation_messages_answer",
-    conversation_messages.c.user_id,
-    conversation_messages.c.answer_id,
-    where=conversation_messages.c.answer_id != "",
-)
-_index("conversation_messages_shown", conversation_messages.c.user_id, where=conversation_messages.c.shown != "")
+Index("conversations_user", TALK.user_id, TALK.updated_at, TALK.id)
+Index("conversations_session", TALK.user_id, TALK.session)
+_index("conversations_empty", TALK.updated_at, where=TALK.messages == 0)
+Index("conversation_messages_place", SAID.conversation_id, SAID.place)
+Index("conversation_messages_user", SAID.user_id, SAID.turn_at)
+Index("conversation_messages_at", SAID.turn_at)
+_index("conversation_messages_vector", SAID.vector_of, where=SAID.role == "user")
+_index("conversation_messages_answer", SAID.user_id, SAID.answer_id, where=SAID.answer_id != "")
+_index("conversation_messages_shown", SAID.user_id, where=SAID.shown != "")
 Index("session_states_expiry", session_states.c.expires_at)
 Index("shown_blocks_expiry", shown_blocks.c.expires_at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select, tuple_, update
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.part import JournalPart, one_read, one_write
+from semmem.backends.sql.database import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import insert_new, json_memory, row_turn
 from semmem.backends.sql.tables import (
     ANSWER_LOST,
@@ -69,7 +69,7 @@ class SqlUnlearnt(JournalPart):
 
     @one_write
     def note_provisional(self, conn: Connection, turn_id: str, memory_ids: Sequence[str]) -> bool:
-        locks.user_of_turn(conn, turn_id)
+        locks.user_of(conn, turns, turn_id)
         row = conn.execute(select(turns).where(turns.c.id == turn_id)).first()
         if row is None or row.opened_at is None:
             return False
@@ -152,7 +152,11 @@ class SqlUnlearnt(JournalPart):
         named = select(answers.c.turn_id, answers.c.id).where(answers.c.turn_id.in_([row.id for row in rows]))
         names = {row.turn_id: row.id for row in conn.execute(named)}
         opened = [row_turn(row) for row in rows if row.opened_at is not None]
-        closed = [_closed(row, names.get(row.id)) for row in rows if row.closing != OPEN]
+        closed = [
+            TurnClosed(r.id, _ENDINGS[r.closing], r.closed_at, r.answer, r.finish_reason, names.get(r.id))
+            for r in rows
+            if r.closing != OPEN
+        ]
         return opened, closed, rows[-1].id if rows else None
 
     @one_write
@@ -205,7 +209,7 @@ def _state(conn: Connection, row: Row[Any]) -> TurnState:
 
 def _note_if_it_waits(conn: Connection, turn_id: str, memory_id: str) -> None:
     """From here on the caller is alone with who said it."""
-    locks.user_of_turn(conn, turn_id)
+    locks.user_of(conn, turns, turn_id)
     row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
     if row is not None and row.opened_at is not None:
         _note(conn, row, [memory_id])
@@ -222,7 +226,3 @@ def end_batches(conn: Connection, batch_ids: Sequence[str]) -> int:
     conn.execute(update(turns).where(turns.c.batch_id.in_(live), IN_BATCH).values(batch_id=None))
     conn.execute(delete(batches).where(batches.c.id.in_(live)))
     return len(live)
-
-
-def _closed(row: Row[Any], answer_id: str | None) -> TurnClosed:
-    return TurnClosed(row.id, _ENDINGS[row.closing], row.closed_at, row.answer, row.finish_reason, answer_id)

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, delete, func, insert, select
 
 from semmem.backends.sql import locks
-from semmem.backends.sql.part import JournalPart, one_read, quiet_write
+from semmem.backends.sql.database import JournalPart, one_read, quiet_write
 from semmem.backends.sql.rows import insert_new, upsert_into
 from semmem.backends.sql.tables import (
     NARROWING,

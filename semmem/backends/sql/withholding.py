@@ -3,7 +3,7 @@
 An answer may repeat whatever its request was shown: the memories and conversations of its block, and what was said
 before it in its own conversation. So where something of a conversation is erased, or an answer was shown something that
 is, this answer and those behind it are withheld; then those that were shown this conversation, and so on. The record
-keeps them, as they are what was said. Only what reads for prompts leaves them out (talks.py).
+keeps them, as they are what was said. Only what reads for prompts leaves them out (conversation_reads.py).
 
 Nothing says that an answer does repeat it. One too many is withheld rather than one too few.
 """
@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, case, func, literal_column, or_, select, update
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.conversation_rows import lines_told
-from semmem.backends.sql.rows import IDS_MAX, among
+from semmem.backends.sql.rows import IDS_MAX, among, lines_told, slices
 from semmem.backends.sql.tables import (
+    SAID,
+    TALK,
     conversation_messages,
     conversations,
     forgotten,
@@ -57,12 +58,7 @@ def widen(reaches: Reaches, talk: str, reach: Reach) -> None:
 
 
 def withhold(
-    conn: Connection,
-    user: str,
-    *,
-    now: float,
-    memories: Collection[str] = (),
-    begun: Mapping[str, Reach] | None = None,
+    conn: Connection, user: str, *, now: float, memories: Collection[str] = (), begun: Mapping[str, Reach] | None = None
 ) -> None:
     """What may say what these memories said, or what was erased of the conversations in ``begun``. ``now``: by then no
     prompt was given them any more. Whoever calls is alone with the user."""
@@ -88,8 +84,9 @@ def spread(shown: Shown, memories: Iterable[str], begun: Mapping[str, Reach], no
 
 def shown_to(conn: Connection, user: str) -> Shown:
     """What the answers were shown that are recorded of a user. Read row by row: there may be many."""
-    m = conversation_messages.c
-    told = select(m.conversation_id, m.place, m.turn_at, m.shown).where(m.user_id == user, m.shown != _EMPTY)
+    told = select(SAID.conversation_id, SAID.place, SAID.turn_at, SAID.shown).where(
+        SAID.user_id == user, SAID.shown != _EMPTY
+    )
     found: dict[str, dict[str, tuple[str, float]]] = {}
     for row in conn.execute(told.execution_options(yield_per=IDS_MAX)):
         here = (row.place, row.turn_at)
@@ -101,19 +98,18 @@ def shown_to(conn: Connection, user: str) -> Shown:
 
 def withheld_before(conn: Connection, talks: Collection[str]) -> Reaches:
     """What is withheld of these conversations already."""
-    rows = among(conn, conversations.c.id, sorted(talks), conversations.c.withheld_until > 0)
+    rows = among(conn, TALK.id, sorted(talks), TALK.withheld_until > 0)
     return {row.id: Reach(row.withheld_from, row.withheld_until) for row in rows}
 
 
 def hold(conn: Connection, reaches: Mapping[str, Reach]) -> None:
     """Mark the answers that are here, and remember it for those that are still to come."""
-    m, c = conversation_messages.c, conversations.c
     for talk, (place, until) in sorted(reaches.items()):
-        begins = case((or_(c.withheld_from == _EMPTY, c.withheld_from > place), place), else_=c.withheld_from)
-        ends = case((c.withheld_until < until, until), else_=c.withheld_until)
-        conn.execute(update(conversations).where(c.id == talk).values(withheld_from=begins, withheld_until=ends))
-        behind = (m.conversation_id == talk, m.place >= place, m.turn_at <= until)
-        answers = (m.role == Role.ASSISTANT.value, m.withheld == 0)
+        begins = case((or_(TALK.withheld_from == _EMPTY, TALK.withheld_from > place), place), else_=TALK.withheld_from)
+        ends = case((TALK.withheld_until < until, until), else_=TALK.withheld_until)
+        conn.execute(update(conversations).where(TALK.id == talk).values(withheld_from=begins, withheld_until=ends))
+        behind = (SAID.conversation_id == talk, SAID.place >= place, SAID.turn_at <= until)
+        answers = (SAID.role == Role.ASSISTANT.value, SAID.withheld == 0)
         conn.execute(update(conversation_messages).where(*behind, *answers).values(withheld=1))
 
 
@@ -126,8 +122,7 @@ def withhold_marked(conn: Connection) -> None:
     """What a copy of earlier still shows of what is marked as erased. Of a scope that was erased elsewhere nobody here
     can say which memories it had: then every answer is withheld that was shown anything by then."""
     marked = _Marked(conn)
-    m = conversation_messages.c
-    for user in sorted(conn.execute(select(m.user_id).where(m.shown != _EMPTY).distinct()).scalars()):
+    for user in sorted(conn.execute(select(SAID.user_id).where(SAID.shown != _EMPTY).distinct()).scalars()):
         if marked.reaches(conn, user):
             locks.user(conn, user)
             hold(conn, marked.reaches(conn, user))  # once more: an answer may have come before the lock was had
@@ -214,9 +209,7 @@ def _erased_turns(conn: Connection, answers: Told) -> dict[str, float]:
     """Of these users, by digest, and until when: those that were erased after the first of these answers was asked."""
     f = forgotten_memories.c
     earliest = min(message.turn_at for _, _, message in answers)
-    known = (f.user_digest.in_(_users(answers)), f.turn_digest != "", f.forgotten_at >= earliest)
-    found = select(f.turn_digest, func.max(f.forgotten_at).label("at")).where(*known).group_by(f.turn_digest)
-    return {row.turn_digest: row.at for row in conn.execute(found)}
+    return marks.turns_forgotten(conn, f.user_digest.in_(_users(answers)), f.forgotten_at >= earliest)
 
 
 def _turns_of(scope: Scope) -> Any:
@@ -248,7 +241,7 @@ class _Erased:
         self._memories = _erased_memories(conn, users, [name for name in names if not name.startswith(TALK_ID)])
         removed = among(conn, forgotten_conversations.c.id, talks)
         self._removed: dict[str, float] = {row.id: row.forgotten_at for row in removed}
-        self._here = {row.id: row for row in among(conn, conversations.c.id, talks)}
+        self._here = {row.id: row for row in among(conn, TALK.id, talks)}
 
     def until(self, user: str, message: KeptMessage) -> list[float]:
         """The times of what may have been shown with it and is erased; none where nothing is."""
@@ -282,9 +275,10 @@ def _latest_by_user(conn: Connection, at: ColumnElement[float], which: ColumnEle
 
 def _erased_memories(conn: Connection, users: Sequence[str], names: Sequence[str]) -> dict[tuple[str, str], float]:
     """By digests of user and memory. No prompt is given a memory after it was erased: the time is not compared."""
-    f = forgotten_memories.c
-    rows = among(conn, f.memory_digest, [marks.digest(name) for name in names], f.user_digest.in_(users))
-    return {(row.user_digest, row.memory_digest): row.forgotten_at for row in rows}
+    f, found = forgotten_memories.c, dict[tuple[str, str], float]()
+    for some in slices([marks.digest(name) for name in names]):
+        found |= marks.memories_forgotten(conn, f.memory_digest.in_(some), f.user_digest.in_(users))
+    return found
 
 
 def _users(told: Told) -> list[str]:

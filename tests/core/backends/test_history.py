@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from semmem.backends.sql.database import JournalLimits
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source
 from semmem.ports.errors import JournalError
 from tests.support.journal_samples import HOSTILE, Place, change, erase

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from semmem.backends.sql.database import JournalLimits
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError
 from semmem.ports.learning import BatchRules

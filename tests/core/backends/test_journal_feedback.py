@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from semmem.backends.sql.history import VOTES_MAX
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.memory_records import VOTES_MAX
 from semmem.memory import Forgetting, Scope
 from tests.support.journal_samples import Place
 

@@ -13,8 +13,8 @@ from msgspec import structs
 from sqlalchemy import select
 
 from semmem.backends.sql import tables
+from semmem.backends.sql.database import WatchedClock
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.part import WatchedClock
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source, Turn, TurnEnding
 from semmem.ports.memory_records import Uses
 from semmem.ports.recording import TurnClosed

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from semmem.backends.sql.database import JournalLimits
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.part import JournalLimits
 from semmem.memory import Scope, TurnEnding
 from semmem.ports.recording import SaidBefore, TurnClosed
 from tests.support.journal_samples import ADA, HOSTILE, Place, erase, turn

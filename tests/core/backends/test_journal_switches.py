@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from semmem.backends.sql.accounts import UNSAID_KEPT_S
 from semmem.backends.sql.database import SWITCHED
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backends.sql.switches import UNSAID_KEPT_S
 from semmem.background import Tasks
 from semmem.memory import Forgetting, Scope
 from semmem.ports.switches import UNSAID, Switch

@@ -221,6 +221,19 @@ async def test_a_late_answer_that_was_shown_an_erased_memory_is_withheld(journal
     assert await recorded(journal, ONE) == ["asks t_1", "answers t_1"]
 
 
+@pytest.mark.parametrize("turns", [("t_a", "t_b"), ("t_b", "t_a")], ids="-".join)
+async def test_of_a_memory_that_was_erased_twice_the_later_time_counts(
+    journal: SqlJournal, turns: tuple[str, str]
+) -> None:
+    await ask(journal, "t_1", ONE, 100.0)
+    await say(journal, "t_2", ONE, 200.0)
+    for turn_id, at in zip(turns, (150.0, 250.0), strict=True):
+        await journal.mark_memories([memory(turn_id=turn_id)], at=at)
+    await journal.record_said([answer("t_1", "answers t_1", 100.0, "mem_1")], LIMITS)
+    await say(journal, "t_3", ONE, 260.0)
+    assert await shown(journal) == ["t_3"]
+
+
 async def test_a_late_answer_behind_an_erased_turn_is_withheld_also_where_that_turn_was_in_no_record(
     journal: SqlJournal,
 ) -> None:

@@ -37,6 +37,18 @@ async def erase(journal: SqlJournal, what: Forgetting) -> None:
     await journal.finish_erasure(what, hold)
 
 
+@pytest.mark.parametrize("ids", [("m_1", "m_2"), ("m_2", "m_1")], ids="-".join)
+async def test_of_a_turn_from_which_two_memories_were_erased_the_later_time_counts(
+    journals: tuple[SqlJournal, SqlJournal], ids: tuple[str, str]
+) -> None:
+    newer, older = journals
+    await older.record([turn("t", ADA, opened_at=200.0)], [])
+    for memory_id, at in zip(ids, (150.0, 250.0), strict=True):
+        await newer.mark_memories([memory(memory_id, turn="t")], at=at)
+    await older.add_marks(await newer.marks())
+    assert (await older.erase_marked())["turns"] == 1
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_scope_that_was_erased_is_named_in_the_copy_by_its_digest(
     journals: tuple[SqlJournal, SqlJournal], name: str

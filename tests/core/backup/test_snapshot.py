@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from semmem.backends.sql import copies
+from semmem.backends.sql.file import census, copy_file
 from semmem.backends.sql.journal import SqlJournal
-from semmem.backup import BackupError, folder, frames, lines
-from semmem.backup.everybody import Everybody
-from semmem.backup.snapshot import About, BackupRunning, Journal, Snapshots
+from semmem.backup import BackupError, folder, lines
+from semmem.backup.exporting import Everybody
+from semmem.backup.snapshot import BackupRunning, Snapshots
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import StoreUnavailable
@@ -47,8 +47,12 @@ class World:
             self.gate,
             Everybody(self.store, journal),
             self.gate,
-            Journal(lambda target: copies.copy(place / "journal.db", target), copies.census),
-            About("0", "test/16", 16, place / "fence.key"),
+            lambda target: copy_file(place / "journal.db", target),
+            census,
+            version="0",
+            signature="test/16",
+            dimension=16,
+            fence=place / "fence.key",
             spool=self.spool,
             clock=lambda: 5.0,
         )
@@ -57,7 +61,7 @@ class World:
         """The files, and the last thing that was told."""
         parts = [part async for part in self.snapshots.frames()]
         files: dict[str, bytes] = {}
-        for told, content in frames.frames(parts):
+        for told, content in folder.frames(parts):
             if "file" in told:
                 files[told["file"]] = files.get(told["file"], b"") + content
             elif "failed" in told:
@@ -126,12 +130,12 @@ async def test_one_is_taken_at_a_time_and_one_that_nobody_reads_to_its_end_makes
 
 def test_a_stream_that_was_cut_off_anywhere_is_no_backup() -> None:
     whole = (
-        frames.frame({"progress": "x"}) + frames.file_frame("journal.db", b"abc\n{}") + frames.frame({"manifest": {}})
+        folder.frame({"progress": "x"}) + folder.file_frame("journal.db", b"abc\n{}") + folder.frame({"manifest": {}})
     )
-    assert [content for _, content in frames.frames([whole[:9], whole[9:]])] == [b"", b"abc\n{}", b""]
+    assert [content for _, content in folder.frames([whole[:9], whole[9:]])] == [b"", b"abc\n{}", b""]
     for end in range(1, len(whole)):
         try:
-            told = [each for each, _ in frames.frames([whole[:end]])]
+            told = [each for each, _ in folder.frames([whole[:end]])]
         except BackupError:
             continue
         assert not any("manifest" in each for each in told)

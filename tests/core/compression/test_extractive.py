@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.compression.by_model import ModelWriter, read_state
+from semmem.compression.cutting import Part
 from semmem.compression.extractive import extracted
-from semmem.compression.parts import Part
+from semmem.compression.making import ModelWriter, read_state
 from semmem.compression.rendering import rendered
 from semmem.memory import Message, Role
 from semmem.ports.errors import ModelRefused

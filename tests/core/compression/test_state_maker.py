@@ -10,9 +10,9 @@ import pytest
 from msgspec import structs
 
 from semmem.background import StateMaker, Tasks
+from semmem.compression.cutting import Part
 from semmem.compression.known_states import BegunTurns, KnownStates
-from semmem.compression.making import Job, Making
-from semmem.compression.parts import Part
+from semmem.compression.making import Job, Making, ModelWriter
 from semmem.extraction.work import InThread
 from semmem.memory import Role
 from semmem.ports.errors import JournalError, ModelUnavailable
@@ -132,7 +132,7 @@ async def test_a_long_session_goes_on_from_its_last_state() -> None:
     assert state.state.decisions == ("We agreed on 2 walks",)
 
 
-class Writer:
+class Writer(ModelWriter):
     """A model that writes minutes, or fails."""
 
     def __init__(self, answer: CurrentState | None) -> None:

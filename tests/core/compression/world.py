@@ -13,7 +13,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import StateMaker, Tasks
 from semmem.compression.compressor import CompressionRules, Compressor
 from semmem.compression.known_states import BegunTurns, KnownStates
-from semmem.compression.making import Making, Writer
+from semmem.compression.making import Making, ModelWriter
 from semmem.exchange import Exchange, RequestResult
 from semmem.extraction.work import InThread
 from semmem.memory import Scope, Turn
@@ -63,7 +63,7 @@ class Replica:
         *,
         rules: CompressionRules = RULES,
         recall: RecallRules = PATIENT,
-        writer: Writer | None = None,
+        writer: ModelWriter | None = None,
         switches: Switches | None = None,
         refresh_s: float = 30.0,
         is_erased: Callable[[str], bool] = lambda _user: False,

@@ -46,7 +46,7 @@ class Keeper(House):
 
     def limited(self, records: Any = None, messages_max: int = 50, timeout_s: float = 20.0, **more: Any) -> Chains:
         chains = super().limited(records, messages_max, timeout_s)
-        chains._begin_unknown = more.get("begin_unknown", True)
+        chains.begin_unknown = more.get("begin_unknown", True)
         return chains
 
     def words(self) -> dict[str, int]:
@@ -101,7 +101,7 @@ async def test_a_conversation_with_a_tool_reaches_a_model_that_keeps_nothing_and
 
 
 async def test_one_that_the_api_made_begins_and_is_the_very_conversation_that_it_names(house: Keeper) -> None:
-    house.chains._begin_unknown = False
+    house.chains.begin_unknown = False
     name = new_conversation_id(ALICE)
     empty = KeptConversation(name, Scope("alice", session=name), "", 1.0, 1.0, progress=IDLE)
     assert await house.journal.put_conversation(empty, [], house.writer.limits) is not None
@@ -346,12 +346,12 @@ async def test_results_belong_to_the_turn_that_the_record_says_while_sessions_ca
 
 
 async def test_a_conversation_that_the_model_keeps_is_never_taken_from_it(house: Keeper) -> None:
-    house.chains._begin_unknown = False
+    house.chains.begin_unknown = False
     for number in range(3):
         came = {"model": "m", "input": f"Words {number}"} | TALK
         assert await house.say(f"Words {number}", spoken("Hi!"), name=f"r{number}") == came
         assert house.result.body is None
-    house.chains._begin_unknown = True  # it goes on where it is
+    house.chains.begin_unknown = True  # it goes on where it is
     assert await house.say("More") == {"model": "m", "input": "More"} | TALK
     assert house.words() == {"unknown": 4}
 

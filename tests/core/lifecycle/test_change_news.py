@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from semmem.backends.in_process import InProcessStore
 from semmem.background import Tasks
 from semmem.lifecycle import change_news
-from semmem.lifecycle.attentive_store import AttentiveStore
-from semmem.lifecycle.change_news import USERS_PER_WORD, WORD_CHARS_MAX, ChangeNews, Reading
+from semmem.lifecycle.change_news import USERS_PER_WORD, WORD_CHARS_MAX, AttentiveStore, ChangeNews, Reading
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.events import ChangesTold, Event, NewsBack, NewsLost
 from semmem.ports.store import StoreCall, StoreWrapper

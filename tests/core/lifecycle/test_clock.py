@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.hiding_store import Marks
 from semmem.memory import Forgetting, Memory, Scope, Source
 from tests.core.lifecycle.erased_world import ErasedWorld, erased_world
 from tests.support.memories import memory
@@ -50,9 +50,9 @@ async def test_words_after_it_are_learnt_as_usual(tmp_path: Path) -> None:
 async def test_words_after_an_erasure_by_a_clock_that_was_ahead_are_learnt_and_shown(tmp_path: Path) -> None:
     async with erased_world(tmp_path) as world:
         assert (await world.create("User likes tea")).status_code == 201
-        world.erasing.erasure._clock = world.journal._clock.now = lambda: time.time() + HOUR_S
+        world.erasing.erasure.clock = world.journal._clock.now = lambda: time.time() + HOUR_S
         assert (await world.delete()).json()["deleted"] == 1
-        world.erasing.erasure._clock = world.journal._clock.now = time.time
+        world.erasing.erasure.clock = world.journal._clock.now = time.time
         world.say("I live in Porto", opened_at=time.time())
         await world.quiet()
         assert await world.contents() == {"User lives in Porto"}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from semmem.lifecycle.elsewhere import Elsewhere
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.hiding_store import Marks
 from semmem.memory import Forgetting, Scope
 from semmem.ports.errors import JournalUnavailable
 

@@ -259,7 +259,7 @@ async def test_no_read_shows_what_is_pending(tmp_path: Path) -> None:
 
 async def test_pending_erasures_are_bounded_and_one_too_many_is_not_promised(tmp_path: Path) -> None:
     async with erased_world(tmp_path) as world:
-        world.erasing.erasure._pending_max = 2
+        world.erasing.erasure.pending_max = 2
         world.raw.down = True
         answers = [(await world.delete(user_id=user)).json()["error"]["code"] for user in ("a", "a", "b", "c")]
         assert answers == ["ERASURE_PENDING", "ERASURE_PENDING", "ERASURE_PENDING", "MEMORY_NOT_AVAILABLE"]

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.backends.in_process import InProcessStore
-from semmem.lifecycle.hiding_store import HidingStore
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.hiding_store import HidingStore, Marks
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
 from semmem.ports.errors import Erased
 from tests.support.examples import examples
@@ -98,7 +97,7 @@ async def test_it_knows_which_writes_are_under_way() -> None:
         store.go_on.set()
         await waiting
         assert writing.done()
-    assert shown._putting == {}
+    assert not shown._putting._ends
 
 
 def test_marks_are_kept_for_as_long_as_they_are_told() -> None:

@@ -110,7 +110,7 @@ async def test_where_there_are_too_many_the_oldest_go_and_are_counted(world: Era
 
 
 def test_a_user_is_shown_no_passages_for_a_while_after_an_erasure() -> None:
-    from semmem.lifecycle.marks import LAG_S, Marks
+    from semmem.lifecycle.hiding_store import LAG_S, Marks
     from semmem.memory import Forgetting
 
     now = 100.0

@@ -27,7 +27,7 @@ async def test_every_collection_that_lags_is_told_of_others_writes() -> None:
     await store.open()
     live, beside, *_ = store._parts()
     slow = Slow()
-    store._live, store._beside = live, (replace(beside, store=cast(Any, slow)),)
+    store._live, store.beside = live, (replace(beside, store=cast(Any, slow)),)
     assert isinstance(store, Lagging)
     store.written_elsewhere("ada")
     assert slow.told == ["ada"]

@@ -11,7 +11,7 @@ from semmem.background import Tasks
 from semmem.memory import MemoryStatus, Scope
 from semmem.ports.errors import EmbedderError, StoreError, StoreMismatch
 from semmem.ports.reindexing import Reindex, ReindexState
-from semmem.reindex.with_vectors import WithVectors
+from semmem.reindex.movable_store import WithVectors
 from tests.core.reindex.world import NEW, OLD, World, memory
 from tests.support.fakes import bag_of_words
 
@@ -71,6 +71,14 @@ async def test_a_user_of_whom_some_have_new_vectors_is_read_without_any() -> Non
     store = await world.started()
     await store.put(Scope(ALICE), memory(ALICE, "cat"))
     assert [one.embedding for one in await store.list(Scope(ALICE))] == [None, None]
+
+
+async def test_memories_without_vectors_are_read_where_nobody_makes_them_any() -> None:
+    world = World()
+    await world.told_before(TEA)
+    store = world.opened_with("new", NEW)
+    await store.open()
+    assert [one.embedding for one in await store.list(Scope(ALICE))] == [None]
 
 
 async def test_whoever_is_asked_for_is_moved_first() -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from semmem.lifecycle.holds import Holds
-from semmem.lifecycle.removal import remove
-from semmem.lifecycle.writes import Writes
+from semmem.lifecycle.writes import Writes, remove
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.reindex.movable_store import MovableStore
 from semmem.reindex.moving import Mover

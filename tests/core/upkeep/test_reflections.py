@@ -13,7 +13,8 @@ import pytest
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import ModelRefused
 from semmem.retrieval.index.kept import built
-from semmem.upkeep.reflections import Reflection, ReflectionRules, Reflector
+from semmem.upkeep.model_writing import Written
+from semmem.upkeep.reflections import ReflectionRules, Reflector
 from tests.core.upkeep.life_world import DAY, EMBEDDER, NOW, LifeWorld
 from tests.core.upkeep.test_summaries import Model
 
@@ -48,7 +49,7 @@ async def kept(world: LifeWorld) -> Memory | None:
     memories = tuple(active[f"m{number}"] for number in range(3))
     hold_id = await world.hold()
     try:
-        return await reflector(world).keep(Reflection(PATTERN, memories), hold_id=hold_id, now=NOW)
+        return await reflector(world).keep(Written(memories, PATTERN), hold_id=hold_id, now=NOW)
     finally:
         await world.journal.release(hold_id)
 

@@ -11,7 +11,8 @@ import pytest
 
 from semmem.memory import Memory, MemoryStatus, Message, Scope
 from semmem.ports.errors import ModelRefused, ModelUnavailable
-from semmem.upkeep.summaries import Summariser, Summary, SummaryRules
+from semmem.upkeep.model_writing import Written
+from semmem.upkeep.summaries import Summariser, SummaryRules
 from tests.core.upkeep.life_world import DAY, EMBEDDER, NOW, LifeWorld
 
 TEXTS = (
@@ -107,7 +108,7 @@ async def test_a_summary_is_made_of_the_memories_words_and_loses_none_that_matte
 ) -> None:
     memories = tuple((await world.every()).values())
     model = Model(said(content))
-    assert await summariser(world, model).summarise(memories) == Summary(memories, content, reason)
+    assert await summariser(world, model).summarise(memories) == Written(memories, content, reason)
 
 
 @pytest.mark.parametrize("answer", ["I cannot do that.", ModelRefused("401")])
@@ -136,7 +137,7 @@ async def test_no_memory_can_close_what_is_around_it(world: LifeWorld) -> None:
 async def put(world: LifeWorld, memories: tuple[Memory, ...], content: str = GOOD) -> Memory | None:
     hold_id = await world.hold()
     try:
-        return await summariser(world).replace(Summary(memories, content), hold_id=hold_id, now=NOW)
+        return await summariser(world).replace(Written(memories, content), hold_id=hold_id, now=NOW)
     finally:
         await world.journal.release(hold_id)
 

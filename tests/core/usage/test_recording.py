@@ -20,7 +20,7 @@ from semmem.ports.erasure import Mark
 from semmem.ports.errors import JournalError
 from semmem.ports.usage import DAY_S, Span, UsageRow, session_name, user_name
 from semmem.usage.meter import OTHER, KnownNames, Meter
-from semmem.usage.prices import Prices
+from semmem.usage.report import Prices
 from tests.support.journal_samples import Place, erase, rows_of
 from tests.support.usage import KEY, PRICES, rows, script
 

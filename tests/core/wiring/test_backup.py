@@ -11,10 +11,9 @@ import pytest
 from semmem.backends.in_process import InProcessCollections
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
-from semmem.backup import folder, frames, lines
+from semmem.backup import folder, lines
 from semmem.config.settings import Settings
-from semmem.lifecycle.hiding_store import HidingStore
-from semmem.lifecycle.marks import Marks
+from semmem.lifecycle.hiding_store import HidingStore, Marks
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory, Scope
 from semmem.ports.events import nobody_listens
@@ -68,7 +67,7 @@ async def test_a_backup_says_how_long_its_vectors_are(settings: Settings, opened
     await opened.store_backend.put(Scope("ada"), await told())
     parts = [part async for part in backup.snapshots(settings, opened).frames()]
     files: dict[str, bytes] = {}
-    for named, content in frames.frames(parts):
+    for named, content in folder.frames(parts):
         if "file" in named:
             files[named["file"]] = files.get(named["file"], b"") + content
     header = lines.read_line(files[folder.MEMORIES].splitlines()[0])

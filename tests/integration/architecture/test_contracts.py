@@ -90,7 +90,7 @@ VIOLATIONS = {
     "SQL in management": ("semmem/management/memories.py", "sqlalchemy"),
     "SQLite in Milvus' family": ("semmem/backends/milvus/rows.py", "sqlite3"),
     "Milvus in the journal's family": ("semmem/backends/sql/tables.py", "pymilvus"),
-    "Redis in the journal's family": ("semmem/backends/sql/replicas.py", "redis"),
+    "Redis in the journal's family": ("semmem/backends/sql/housekeeping.py", "redis"),
     "Redis in wiring": ("semmem/wiring/replicas.py", "redis.asyncio"),
     "Redis in lifecycle": ("semmem/lifecycle/change_news.py", "redis"),
     "scikit-learn on the way of a request": ("semmem/retrieval/decide/decision.py", "sklearn.linear_model"),
@@ -110,7 +110,7 @@ VIOLATIONS = {
     "a package at the top": ("semmem/common/__init__.py", "semmem.memory"),
     "a backend without a family": ("semmem/backends/kafka.py", "semmem.memory"),
     # a circle
-    "a circle of rooms": ("semmem/ports/names.py", "semmem.lifecycle.marks"),
+    "a circle of rooms": ("semmem/ports/names.py", "semmem.lifecycle.hiding_store"),
     "a circle in a room": ("semmem/dialects/sse.py", "semmem.dialects.chat"),
     "a circle in a family": ("semmem/backends/sql/tables.py", "semmem.backends.sql.rows"),
 }
