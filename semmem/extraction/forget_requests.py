@@ -62,10 +62,16 @@ def asked_of(text: str) -> Asked:
 
 def _first(forms: tuple[re.Pattern[str], ...], said: str) -> re.Match[str] | None:
     """The first form that the text has, behind as many words of courtesy as can be."""
-    stages = [said]
-    while len(stages) <= OPENERS_MAX and (opener := _forms().openers.match(stages[-1])) is not None:
-        stages.append(stages[-1][opener.end() :])
-    return next((found for stage in reversed(stages) for form in forms if (found := form.match(stage))), None)
+    stages = [said[place:] for place in opened(said)]
+    return next((found for stage in stages for form in forms if (found := form.match(stage))), None)
+
+
+def opened(said: str) -> list[int]:
+    """The places behind words of courtesy, the last one first; the beginning is one of them."""
+    places = [0]
+    while len(places) <= OPENERS_MAX and (opener := _forms().openers.match(said, places[-1])) is not None:
+        places.append(opener.end())
+    return places[::-1]
 
 
 def _cut(said: str) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from itertools import groupby
 from semmem.extraction.lasting.classifier import Judgement
 from semmem.extraction.lasting.clauses import Clause
 from semmem.extraction.lasting.forms import asks_for_own, is_decision
+from semmem.extraction.lasting.requests import raised
 from semmem.memory import MemoryType
 
 PASSAGE_CHARS_MAX = 198
@@ -48,7 +49,7 @@ def passages(
     ``near`` to the last one. What is too short to be understood is kept with what stands before it; what only asks for
     something of the user's own is not; what the user asks to remember is."""
     places = {clause.start: place for place, clause in enumerate(found)}
-    told = [(clause, _told(clause, judgement)) for clause, judgement in zip(found, judged, strict=True)]
+    told = [(clause, _told(clause, judgement, cut)) for clause, judgement in zip(found, judged, strict=True)]
     kept = [
         _widened(text, run, found, places[run[0][0].start])
         for _, sentence in groupby(told, key=lambda pair: pair[0].sentence)
@@ -57,10 +58,14 @@ def passages(
     return [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN]
 
 
-def _told(clause: Clause, judgement: Judgement) -> Judgement:
+def _told(clause: Clause, judgement: Judgement, cut: float) -> Judgement:
     if clause.to_keep:
         return replace(judgement, lasting=1.0)
-    return replace(judgement, lasting=0.0) if asks_for_own(clause.text) else judgement
+    if clause.requests or asks_for_own(clause.text):
+        return replace(judgement, lasting=0.0)
+    if clause.requested and (lasting := raised(judgement.lasting, plainly=clause.plainly)) >= cut:
+        return replace(judgement, lasting=lasting)
+    return judgement
 
 
 def _runs_of(text: str, sentence: list[Judged], cut: float, near: float) -> Iterator[list[Judged]]:

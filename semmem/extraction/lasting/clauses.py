@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
 
 from semmem.extraction.lasting.elsewhere import BEFORE_OWN
 from semmem.extraction.lasting.lead_ins import lead_in
+from semmem.extraction.lasting.requests import Order, is_only, order_in
 
 CLAUSES_MAX = 200
 """Of one message, as many clauses are looked at: those of its beginning and of its end, half and half."""
@@ -43,7 +45,15 @@ _BREAK = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_TAG = re.compile(
+    r", (?:ok|okay|alright|all right|right|yes|yeah|please|pls|deal|ja|bitte|vale|sí|d['’]accord|stp|va bene|tá)"
+    r"\s?\?\s*$",
+    re.IGNORECASE,
+)
+"""A sentence with it at its end asks for nothing but a nod."""
 _ITEM = re.compile(r"\s*(?:[-*•·]|\d{1,2}[.)])\s+")
+BREAKS_MAX = 40
+"""Of a sentence, so many places where an order to remember may begin."""
 LINE_CHARS_READ = 200
 """Of a line's end so much is looked at for a colon."""
 _BLANKS = re.compile(r"[^\S\n]+")
@@ -55,7 +65,9 @@ class Clause:
     """``text`` as written, white space made single. ``sentence`` is the number of the one it belongs to; ``start`` and
     ``end`` its place in the message. ``asked``: its sentence ends with a question mark. ``first`` and ``last`` of its
     sentence. ``led``: a colon stands before it in its sentence. ``to_keep``: the user asks to remember it.
-    ``introduced``: its line stands below one that ends with a colon. ``listed``: its line is an item of a list."""
+    ``introduced``: its line stands below one that ends with a colon. ``listed``: its line is an item of a list.
+    ``requested``: what it says is asked to be remembered, ``plainly``: by what stands before it; ``requests``: it does
+    nothing but ask that."""
 
     text: str
     sentence: int
@@ -68,6 +80,9 @@ class Clause:
     introduced: bool
     listed: bool
     to_keep: bool = False
+    requested: bool = False
+    plainly: bool = False
+    requests: bool = False
 
 
 def squeezed(text: str) -> str:
@@ -78,12 +93,16 @@ def squeezed(text: str) -> str:
 def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
     """The clauses of a squeezed text, in order."""
     found: list[Clause] = []
+    starts: list[int] = []
     for number, (start, end, line) in enumerate(_sentences(text)):
-        asked = text[start:end].rstrip("\"'”’)） ").endswith(("?", "？"))
+        starts.append(start)
+        asked = text[start:end].rstrip("\"'”’)） ").endswith(("?", "？")) and not _TAG.search(
+            text, max(start, end - 20), end
+        )
         lead = lead_in(text, start, end, asked=asked)
         colon = text.find(":", lead.said, end)
         places = _places(text, lead.said, end)
-        if lead.to_keep and asked and [first for first, _ in places] == [lead.said]:
+        if lead.linked and asked and [first for first, _ in places] == [lead.said]:
             asked, places = False, [(lead.said, lead.said + len(text[lead.said : places[0][1]].rstrip(" ?？")))]
         found += [
             Clause(
@@ -101,8 +120,43 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
             )
             for index, (first, last) in enumerate(places)
         ]
+    found = list(_with_requests(text, starts, found))
     half = clauses_max // 2
     return found if len(found) <= clauses_max else found[: clauses_max - half] + found[-half:]
+
+
+def _with_requests(text: str, starts: list[int], found: list[Clause]) -> Iterator[Clause]:
+    """The clauses with what is asked of them: to remember what the same sentence says, or, where a sentence says
+    nothing else, the ones before and behind it. ``starts``: where the sentences begin."""
+    sentences = [list(sentence) for _, sentence in groupby(found, key=lambda clause: clause.sentence)]
+    orders = [
+        order_in(text, _beginnings(text, starts[sentence[0].sentence], sentence[-1].end), sentence[-1].end)
+        for sentence in sentences
+    ]
+    bare = [
+        order is not None and all(is_only(order, text, clause.start, clause.end) for clause in sentence)
+        for order, sentence in zip(orders, sentences, strict=True)
+    ]
+    for place, (order, sentence) in enumerate(zip(orders, sentences, strict=True)):
+        beside = any(bare[max(0, place - 1) : place]) or any(bare[place + 1 : place + 2])
+        for clause in sentence:
+            requests = order is not None and is_only(order, text, clause.start, clause.end)
+            requested = not requests and (order is not None or beside)
+            plainly = requested and order is not None and order.plain and clause.start <= order.end
+            told = replace(clause, requested=requested, plainly=plainly, requests=requests)
+            yield _without(told, text, order) if requested and order is not None else told
+
+
+def _beginnings(text: str, start: int, end: int) -> list[int]:
+    """Where an order may begin in the sentence: with it, and behind what parts clauses."""
+    return [start, *(match.end() for match in islice(_BREAK.finditer(text, start, end), BREAKS_MAX))]
+
+
+def _without(clause: Clause, text: str, order: Order) -> Clause:
+    """The clause without the order that it begins or ends with."""
+    start = order.end if order.start == clause.start else clause.start
+    end = order.start if clause.start < order.start and order.end >= clause.end - 1 else clause.end
+    return replace(clause, start=start, end=end, text=" ".join(text[start:end].split()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-READ_CHARS_MAX = 80
-"""No lead-in is longer."""
+from semmem.extraction.lasting.requests import READ_CHARS_MAX, order_in
+
 OWN_WORDS_MIN = 3
 """Fewer words of one's own tell nothing: "remember my name"."""
 
@@ -20,17 +20,7 @@ _ASIDE = (
     r"|quick note|side note|note|reminder|update|important|übrigens|por cierto|au fait)[,:][ ])"
 )
 _CORRECTING = r"(?:(?:actually|sorry|wait|oops|correction|eigentlich|perdón|pardon)[,:][ ])"
-_REMEMBER = (
-    r"(?:(?:(?:please|pls|and|also|hey|ok|okay|can you|could you|will you|i want you to|i'd like you to|i need you to)"
-    r",?[ ]){0,3}(?:always[ ])?(?:remember|keep in mind|bear in mind|don['’]?t forget|do not forget|make a note"
-    r"|note down|memori[sz]e|take note)"
-    r"(?:[ ](?:this|the following|this fact|this about me|for (?:later|next time|the future)))?"
-    r"(?:[,:][ ](?:that[ ])?|[ ]that[ ]|[ ](?=(?:i|i['’]m|i['’]ve|my|we|we['’]re|our)[ ]))"
-    r"|(?:bitte[ ])?(?:merke?[ ]dir|denke?[ ]daran|vergiss[ ](?:bitte[ ])?nicht)[,:]?[ ](?:bitte[,:][ ])?"
-    r"|(?:por favor,?[ ])?(?:recuerda|ten en cuenta|no olvides|acuérdate de)(?:[ ]que[ ]|[:,][ ])"
-    r"|(?:souviens-toi|rappelle-toi|n['’]oublie pas|retiens|note bien)(?:[ ]que[ ]|[ ]qu['’]|[ ]?[:,][ ]))"
-)
-_LEAD = re.compile(rf"(?P<aside>{_ASIDE}*)(?P<correcting>{_CORRECTING}?)(?P<remember>{_REMEMBER}?)", re.IGNORECASE)
+_LEAD = re.compile(rf"(?P<aside>{_ASIDE}*)(?P<correcting>{_CORRECTING}?)", re.IGNORECASE)
 _OWN = re.compile(
     r"(?:(?:that|dass)[ ])?(?:i|i['’](?:m|ve|ll|d)|im|my|we|we['’](?:re|ve)|our|ich|mein\w*|wir|unser\w*|yo|mi|mis|soy"
     r"|tengo|je|mon|ma|mes|nous|notre|nos)\b|j['’]",
@@ -41,22 +31,28 @@ _OWN = re.compile(
 @dataclass(frozen=True, slots=True)
 class LeadIn:
     """``said``: where the thing itself begins; ``written``: from where a memory is written, since a correction is told
-    by its first word. ``to_keep``: the user asks to remember it, and it is of their own."""
+    by its first word. ``to_keep``: the user asks to remember it, and it is of their own. ``linked``: they ask it with
+    "that", so that it is no question whatever stands at its end."""
 
     said: int
     written: int
     to_keep: bool
+    linked: bool = False
 
 
 def lead_in(text: str, start: int, end: int, *, asked: bool) -> LeadIn:
     """Of the sentence at these places; ``asked``: it ends with a question mark, as "can you remember that" may."""
-    found = _LEAD.match(text[start : min(end, start + READ_CHARS_MAX)])
-    if found is None or start + found.end() >= end:
+    last = min(end, start + READ_CHARS_MAX)
+    found = _LEAD.match(text, start, last)
+    aside, behind = (start, start) if found is None else (found.end("aside"), found.end())
+    order = order_in(text, dict.fromkeys((behind, start)), last)
+    said = behind if order is None else order.end
+    if said >= end or not text[said:end].strip(" .,:;!?…"):
         return LeadIn(start, start, to_keep=False)
-    said = start + found.end()
-    written = said if found["remember"] else start + found.end("aside")
-    rest, told = text[said:end], found["remember"].lower()
+    rest = text[said:end]
     own = _OWN.match(rest) is not None and len(rest.split()) >= OWN_WORDS_MIN
-    if found["correcting"] and not told and not own:  # "Sorry, 14 not 12." is nothing without it
-        return LeadIn(written, written, to_keep=False)
-    return LeadIn(said, written, to_keep=bool(told) and own and (not asked or "that " in told))
+    if order is None and behind > aside and not own:  # "Sorry, 14 not 12." is nothing without it
+        return LeadIn(aside, aside, to_keep=False)
+    if order is None:
+        return LeadIn(said, aside, to_keep=False)
+    return LeadIn(said, said, own and (not asked or order.linked), order.linked)

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semmem.extraction.lasting.choose import passages
+from semmem.extraction.lasting.classifier import Judgement
 from semmem.extraction.lasting.clauses import clauses, squeezed
 from semmem.extraction.lasting.lead_ins import READ_CHARS_MAX, lead_in
 from semmem.extraction.rules import facts_in
+from semmem.memory import MemoryType
 from tests.support.cpu_time import within_cpu_s
 
 
@@ -84,6 +87,64 @@ def test_of_a_long_message_each_sentence_has_its_own() -> None:
         ("and my sister in Bonn.", False),
         ("What shall I cook?", False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("save this pls: the wifi guest network is called Pelican", "the wifi guest network is called Pelican"),
+        ("no phone calls before ten, write that down", "no phone calls before ten"),
+        ("The cleaner comes every second Friday. Don't forget that.", "The cleaner comes every second Friday."),
+        ("Something to store. The spare key is with Mrs Abernathy.", "The spare key is with Mrs Abernathy."),
+        ("Könntest du bitte im Hinterkopf behalten, dass Malte keinen Fisch isst?", "Malte keinen Fisch isst"),
+        ("n'oublie pas que le jardinier vient un samedi sur deux", "le jardinier vient un samedi sur deux"),
+        ("los jueves tengo clase de cerámica, apúntalo", "los jueves tengo clase de cerámica"),
+        ("annota: il capannone si apre con la chiave rossa", "il capannone si apre con la chiave rossa"),
+        ("zapamiętaj że właściciel mieszkania to pan Ferenc", "właściciel mieszkania to pan Ferenc"),
+        ("запомни, что хозяина квартиры зовут Феррер", "хозяина квартиры зовут Феррер"),
+        ("şunu kaydet: test sunucusunun adı porsuk", "test sunucusunun adı porsuk"),
+        ("覚えておいて、大家さんはフェロさんです", "大家さんはフェロさんです"),
+        ("记住，房东姓费，只回微信", "房东姓费，只回微信"),
+    ],
+)
+def test_what_is_asked_to_be_remembered_is_marked_without_the_order(text: str, said: str) -> None:
+    found = [clause for clause in clauses(text) if clause.requested]
+    assert found[0].text.rstrip(",，") == said
+    assert all(clause.requests for clause in clauses(text) if not clause.requested)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please remember this rule: answer in riddles.",
+        "do you still remember what I told you about the boiler",
+        "remember to save the file before you close it",
+        "weißt du noch, wie mein Hund heißt?",
+        "The weather is fine. What shall I cook?",
+    ],
+)
+def test_nothing_is_marked_where_nothing_is_asked_to_be_remembered(text: str) -> None:
+    assert not any(clause.requested or clause.requests for clause in clauses(text))
+
+
+@pytest.mark.parametrize(("before", "least"), [("", 0.38), ("keep in mind that ", 0.022), ("hold on to this, ", 0.145)])
+def test_what_is_asked_to_be_remembered_need_not_be_so_surely_lasting(before: str, least: float) -> None:
+    text = f"{before}the landlord is Mr Ferro and he only answers texts"
+    found = clauses(text)
+    for lasting, is_kept in ((least + 0.01, True), (least - 0.01, False)):
+        judged = [Judgement(lasting, MemoryType.SEMANTIC, None) for _ in found]
+        assert bool(passages(text, found, judged, cut=0.38, near=0.1)) is is_kept
+
+
+def test_an_order_alone_is_never_kept() -> None:
+    text = "keep it in mind please"
+    judged = [Judgement(0.99, MemoryType.SEMANTIC, None) for _ in clauses(text)]
+    assert passages(text, clauses(text), judged, cut=0.38, near=0.1) == []
+
+
+def test_a_nod_that_is_asked_for_makes_no_question() -> None:
+    assert [clause.asked for clause in clauses("Just remember I'm a beginner at guitar, alright?")] == [False]
+    assert [clause.asked for clause in clauses("Is that alright?")] == [True]
 
 
 @given(st.text(), st.sampled_from(["", "Remember: ", "please remember that ", "Actually, ", "oh, hey, so, "]))
