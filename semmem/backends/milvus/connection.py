@@ -38,8 +38,9 @@ _GRPC_OPTIONS = {
     "grpc.keepalive_permit_without_calls": False,
     # gRPC's own pauses between attempts to connect grow to two minutes.
     "grpc.initial_reconnect_backoff_ms": 100,
-    "grpc.min_reconnect_backoff_ms": 100,
     "grpc.max_reconnect_backoff_ms": 1000,
+    # What one attempt may take, despite its name: TCP, TLS and the first answer of a server that is far away or busy.
+    "grpc.min_reconnect_backoff_ms": 5000,
 }
 
 
@@ -149,7 +150,8 @@ class MilvusConnection:
             if self._client is None:
                 raise StoreUnavailable("the Milvus store is closed")
             try:
-                return await getattr(self._client, operation)(self._collection, timeout=timeout_s, **arguments)
+                with _cancellable():
+                    return await getattr(self._client, operation)(self._collection, timeout=timeout_s, **arguments)
             except MilvusException as error:
                 if last or error.code != NOT_LOADED:
                     raise
@@ -187,7 +189,8 @@ class MilvusConnection:
     async def _load(self) -> None:
         if self._client is not None:
             timeout_s = min(self._open_timeout_s, RELOAD_TIMEOUT_S)
-            await self._client.load_collection(self._collection, timeout=timeout_s)
+            with _cancellable():
+                await self._client.load_collection(self._collection, timeout=timeout_s)
 
     # --- in a thread -------------------------------------------------------------------------------------------------
 
@@ -274,6 +277,20 @@ def ensure(present: Callable[[], bool], make: Callable[[], None]) -> None:
                 return
             time.sleep(OTHERS_POLL_S)
         raise
+
+
+@contextmanager
+def _cancellable() -> Iterator[None]:
+    """pymilvus waits by ``asyncio.wait_for``, which until Python 3.12 swallows a cancellation that comes together with
+    the answer: a task that is cancelled once and then waited for would go on for ever."""
+    task = asyncio.current_task()
+    assert task is not None
+    asked = task.cancelling()
+    try:
+        yield
+    finally:
+        if task.cancelling() > asked:
+            raise asyncio.CancelledError
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,8 @@ async def opened(uri: str, collection: str, **options: Any) -> AsyncIterator[Mil
 
 @asynccontextmanager
 async def raw(uri: str) -> AsyncIterator[MilvusClient]:
-    client = MilvusClient(uri, timeout=60)
+    # A shared connection would stay, and ping every 10 s: the server closes it in the middle of another test.
+    client = MilvusClient(uri, timeout=60, dedicated=True)
     try:
         yield client
     finally:
@@ -435,7 +436,8 @@ async def test_every_acknowledged_memory_survives_kill_9_and_the_store_goes_on_b
             assert process.pid is not None
             os.kill(process.pid, signal.SIGKILL)
 
-        ended = await asyncio.gather(kill(), *(write(worker) for worker in range(3)), return_exceptions=True)
+        async with asyncio.timeout(120):
+            ended = await asyncio.gather(kill(), *(write(worker) for worker in range(3)), return_exceptions=True)
         assert ended[0] is None
         assert {type(error) for error in ended[1:]} == {StoreUnavailable}
         for call in every_call(store, Scope(user)):
@@ -527,6 +529,35 @@ async def test_an_unloaded_collection_is_loaded_by_the_call_that_needs_it(
         assert [len(each) for each in hits] == [1] * 8
 
 
+@asynccontextmanager
+async def slow_to_answer(uri: str, seconds: float) -> AsyncIterator[str]:
+    """The address of a way to the server on which the first answer of each connection takes so long."""
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pause_s: float) -> None:
+        with closing(writer), suppress(OSError):
+            while piece := await reader.read(65_536):
+                await asyncio.sleep(pause_s)
+                pause_s = 0.0
+                writer.write(piece)
+                await writer.drain()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind, to_server = await asyncio.open_connection(*uri.removeprefix("http://").split(":"))
+        await asyncio.gather(pass_on(reader, to_server, 0.0), pass_on(behind, writer, seconds))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    async with server:
+        yield "http://{}:{}".format(*server.sockets[0].getsockname())
+
+
+async def test_a_server_that_is_slow_to_answer_a_new_connection_is_waited_for(
+    lite: MilvusLiteProcess, shared_collection: str, user: str
+) -> None:
+    async with slow_to_answer(lite.uri, 0.4) as uri, opened(uri, shared_collection) as store:
+        await put(store, memory(user))
+        assert await store.count(Scope(user)) == 1
+
+
 # --- flushing and reads ----------------------------------------------------------------------------------------------
 
 
@@ -574,6 +605,24 @@ async def test_reads_during_flushes_miss_nothing(lite: MilvusLiteProcess, collec
             await put(store, memory(user, f"mem_{number}"))
             seen = await asyncio.gather(*(store.search(Scope(user), towards(0), limit=50, now=NOW) for _ in range(4)))
             assert [len(hits) for hits in seen] == [number + 1] * 4
+
+
+async def test_a_store_closes_while_a_flush_is_answered(
+    lite: MilvusLiteProcess, shared_collection: str, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(lite.uri, shared_collection, flush_rows=1) as store:
+        began, answer = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+        async def flush(_collection: str, *, timeout: float) -> None:
+            began.set()
+            await asyncio.wait_for(answer, timeout)  # as pymilvus waits
+
+        monkeypatch.setattr(store._connection._client, "flush", flush)
+        await put(store, memory(user))
+        await began.wait()
+        answer.set_result(None)
+        async with asyncio.timeout(10):
+            await store.close()
 
 
 async def test_a_failing_flush_breaks_nothing_and_is_tried_again() -> None:
