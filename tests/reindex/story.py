@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.qdrant.collection import Collection as QdrantCollection
 from semmem.backends.qdrant.local import LocalQdrant
@@ -18,6 +17,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Memory, MemoryType, Source
 from semmem.ports.store import Collection
 from tests.reindex.traffic import Counted, Person, Traffic, people
+from tests.support.embedded import EmbeddedMilvus
 from tests.support.fakes import HashEmbedder
 from tests.support.harness import ADMIN_TOKEN, SemmemProcess, semmem_process
 

@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 
 from semmem.backends.milvus import lite_server as milvus_lite_server
+from semmem.backends.milvus.background import OwnedTasks
 from semmem.backends.milvus.lite_server import EXIT_DAMAGED, EXIT_LOCKED, EXIT_STORAGE, HOST
-from semmem.backends.milvus.owned_tasks import OwnedTasks
 from semmem.ports.errors import StoreDamaged, StoreError, StoreTimeout, StoreUnavailable
 
 PORTS = range(20_000, 32_768)

@@ -18,12 +18,10 @@ from typing import Any, TypeVar
 
 from qdrant_client import QdrantClient
 
-from semmem.backends.disk_room import check_room
+from semmem.backends.disk_room import require_room
 from semmem.backends.qdrant.errors import opening, our_errors
-from semmem.ports.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
+from semmem.ports.errors import StoreDamaged, StoreError, StoreUnavailable
 
-ROOM_BYTES = 256 * 1024
-"""A batch's worth of memories; more than any one of them needs."""
 LOCK_NAME = ".lock"
 REMEDY = "put it back from a backup, or move it away to begin empty"
 
@@ -79,11 +77,8 @@ class LocalQdrant:
         await self._submit(lambda: self._purge(name))
 
     async def check_room(self) -> None:
-        """Raises StoreFull when nothing can be written to the folder now."""
-        try:
-            await asyncio.to_thread(check_room, self._folder, ROOM_BYTES)
-        except OSError as error:
-            raise StoreFull(f"nothing can be written to {self._folder}: {error.strerror}") from None
+        """As DiskBound says."""
+        await require_room(self._folder)
 
     async def _submit(self, work: Callable[[], Result]) -> Result:
         """A caller whose deadline passes leaves; what has begun goes on to its end."""

@@ -15,9 +15,8 @@ from pymilvus import DataType
 from pymilvus.client.types import HybridExtraList
 from pymilvus.grpc_gen import schema_pb2
 
-from semmem.backends.milvus import answers
-from semmem.backends.milvus.answers import rows_of
-from semmem.backends.milvus.rows import memories_of, row_of
+from semmem.backends.milvus import rows as milvus_rows
+from semmem.backends.milvus.rows import memories_of, row_of, rows_of
 from semmem.memory import Memory, Scope
 from tests.support.memories import DIMENSION, memory
 
@@ -100,8 +99,8 @@ async def test_many_rows_become_memories_beside_the_event_loop_and_are_the_same(
         threads.append(get_ident())
         return memories_of(*given)
 
-    monkeypatch.setattr(answers, "memories_of", told)
+    monkeypatch.setattr(milvus_rows, "memories_of", told)
     for limit in (4, 3):
-        monkeypatch.setattr(answers, "INLINE_ROWS_MAX", limit)
-        assert await answers.memories_in(rows, Scope("alice"), ()) == stored
+        monkeypatch.setattr(milvus_rows, "INLINE_ROWS_MAX", limit)
+        assert await milvus_rows.memories_in(rows, Scope("alice"), ()) == stored
     assert [thread == get_ident() for thread in threads] == [True, False]

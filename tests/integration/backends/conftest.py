@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest_asyncio
 from pymilvus import MilvusClient
 
 from semmem.backends.in_process import InProcessStore
+from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.qdrant.collection import Collection
@@ -33,6 +34,12 @@ SERVER_URI = os.environ.get("MILVUS_TEST_URI", "")
 collect_ignore = [] if SERVER_URI else ["test_milvus_server.py"]
 QDRANT = Collection("memories", DIMENSION, "test/16")
 QDRANT_LIMITS: dict[str, Any] = {"search_timeout_s": 30.0, "read_timeout_s": 30.0}
+GENEROUS: dict[str, Any] = {
+    "open_timeout_s": 60.0,
+    "search_timeout_s": 30.0,
+    "read_timeout_s": 30.0,
+    "num_partitions": 4,
+}
 STORES = ["in_process", "milvus_lite", "qdrant_local", "qdrant_rest"] + (["milvus_server"] if SERVER_URI else [])
 LITE_ITSELF = "tests.integration.backends.test_milvus_lite"
 """Where it is started as semmem starts it."""
@@ -77,15 +84,10 @@ def shared_collection() -> Iterator[str]:
         client.close()
 
 
-def milvus_store(uri: str, collection: str, **options: Any) -> MilvusStore:
-    generous: dict[str, Any] = {
-        "open_timeout_s": 60.0,
-        "search_timeout_s": 30.0,
-        "read_timeout_s": 30.0,
-        "num_partitions": 4,
-    }
+def milvus_store(uri: str, collection: str, *, asks: Mapping[str, Any] | None = None, **options: Any) -> MilvusStore:
+    """``asks``: what the server asks for, as ``server_options`` takes it."""
     named: dict[str, Any] = {"dimension": DIMENSION, "signature": "test/16"}
-    return MilvusStore(uri, collection=collection, **{**generous, **named, **options})
+    return MilvusStore(server_options(uri, **(asks or {})), collection=collection, **{**GENEROUS, **named, **options})
 
 
 @pytest_asyncio.fixture

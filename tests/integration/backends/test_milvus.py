@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from milvus_lite.search.filter.tokens import tokenize
 from pymilvus import DataType, MilvusClient, MilvusException
 
-from semmem.backends.milvus.connection import MilvusConnection, ensure
-from semmem.backends.milvus.flush import BackgroundFlush
+from semmem.backends.milvus.background import BackgroundFlush, Reads
+from semmem.backends.milvus.connection import MilvusConnection, ensure, server_options
 from semmem.backends.milvus.indexes import INDEXES, check_server_has
 from semmem.backends.milvus.lite import MilvusLiteProcess
-from semmem.backends.milvus.reads import Reads
 from semmem.backends.milvus.rows import quote, row_id, row_of
 from semmem.backends.milvus.store import MilvusStore
 from semmem.memory import Memory, MemoryStatus, Scope
@@ -458,7 +457,8 @@ async def test_every_acknowledged_memory_survives_kill_9_and_the_store_goes_on_b
 async def test_a_hung_server_is_a_timeout_within_the_deadline(
     lite: MilvusLiteProcess, shared_collection: str, user: str
 ) -> None:
-    limits = {"search_timeout_s": 0.2, "read_timeout_s": 0.3, "write_timeout_s": 0.3, "open_timeout_s": 0.5}
+    limits: dict[str, Any] = dict.fromkeys(("read_timeout_s", "write_timeout_s"), 0.3)
+    limits |= {"search_timeout_s": 0.2, "open_timeout_s": 0.5}
     async with opened(lite.uri, shared_collection) as patient:
         await patient.health()
         store = milvus_store(lite.uri, shared_collection, **{**limits, "open_timeout_s": 20.0})
@@ -482,7 +482,7 @@ async def test_a_hung_server_is_a_timeout_within_the_deadline(
 
 async def test_a_deadline_holds_whatever_is_waited_for(lite: MilvusLiteProcess) -> None:
     connection = MilvusConnection(
-        client_options={"uri": lite.uri},
+        server=server_options(lite.uri),
         collection="any",
         dimension=DIMENSION,
         signature="test/16",
@@ -575,15 +575,6 @@ async def test_rows_are_flushed_in_the_background(
             while not segments(lite_dir, collection):
                 await asyncio.sleep(0.02)
         assert await store.count(Scope(user)) == 5
-
-
-async def test_nothing_is_flushed_when_flushing_is_off(
-    lite: MilvusLiteProcess, lite_dir: Path, collection: str, user: str
-) -> None:
-    async with opened(lite.uri, collection, flush=False, flush_rows=1, flush_interval_s=0.01) as store:
-        await put(store, memory(user))
-        await asyncio.sleep(0.3)
-    assert segments(lite_dir, collection) == []
 
 
 async def test_a_flush_waits_for_the_reads_in_flight(
