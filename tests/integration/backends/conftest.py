@@ -22,12 +22,11 @@ from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.qdrant.collection import Collection
-from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
-from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.ports.store import Store
 from tests.support.forked_lite import use_lite_forks
 from tests.support.memories import DIMENSION
+from tests.support.owned_qdrant import OwnedQdrant
 from tests.support.qdrant_server import QdrantStandIn
 
 SERVER_URI = os.environ.get("MILVUS_TEST_URI", "")
@@ -98,13 +97,13 @@ async def qdrant_stand_in() -> AsyncIterator[QdrantStandIn]:
     await server.stop()
 
 
-def local_qdrant(folder: Path, collection: Collection = QDRANT, **options: Any) -> LocalQdrantStore:
-    return LocalQdrantStore(LocalQdrant(folder), collection, **{**QDRANT_LIMITS, **options})
+def local_qdrant(folder: Path, collection: Collection = QDRANT, **options: Any) -> OwnedQdrant:
+    return OwnedQdrant(folder, collection, **{**QDRANT_LIMITS, **options})
 
 
-def qdrant_by_rest(server: QdrantStandIn, collection: Collection = QDRANT, **options: Any) -> QdrantStore:
+def qdrant_by_rest(server: QdrantStandIn, collection: Collection = QDRANT, **options: Any) -> OwnedQdrant:
     engine = QdrantServer(f"http://127.0.0.1:{server.port}")
-    return QdrantStore(engine, collection, **{**QDRANT_LIMITS, **options})
+    return OwnedQdrant(engine, collection, **{**QDRANT_LIMITS, **options})
 
 
 @pytest_asyncio.fixture(params=STORES)

@@ -18,10 +18,8 @@ from semmem.backends.milvus.collections import LiteCollections, MilvusCollection
 from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.qdrant.collections import QdrantCollections
-from semmem.backends.qdrant.engine import Engine
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
-from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.memory import Scope
 from semmem.ports.errors import StoreError, StoreUnavailable
 from semmem.ports.store import Collections, Described, live_name, next_name, number_of
@@ -56,7 +54,7 @@ async def make(request: pytest.FixtureRequest, process: MilvusLiteProcess, tmp_p
     if request.param.startswith("qdrant"):
         async with AsyncExitStack() as stack:
             if request.param == "qdrant_local":
-                engine: Engine = LocalQdrant(tmp_path)
+                engine: QdrantServer | LocalQdrant = LocalQdrant(tmp_path)
             else:
                 server = await stack.enter_async_context(standing_in())
                 engine = QdrantServer(f"http://127.0.0.1:{server.port}")
@@ -77,15 +75,8 @@ async def make(request: pytest.FixtureRequest, process: MilvusLiteProcess, tmp_p
     client.close()
 
 
-def qdrant(name: str, engine: Engine) -> QdrantCollections:
-    def named(about: Described) -> QdrantStore:
-        wanted = replace(QDRANT, name=about.name, signature=about.signature, dimension=about.dimension)
-        options = {"is_lent": True, **QDRANT_LIMITS}
-        if isinstance(engine, LocalQdrant):
-            return LocalQdrantStore(engine, wanted, **options)
-        return QdrantStore(engine, wanted, **options)
-
-    return QdrantCollections(name, engine, named)
+def qdrant(name: str, engine: QdrantServer | LocalQdrant) -> QdrantCollections:
+    return QdrantCollections(engine, replace(QDRANT, name=name), options=QDRANT_LIMITS)
 
 
 async def made(collections: Collections, *described: Described) -> None:
