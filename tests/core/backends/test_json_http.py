@@ -21,7 +21,7 @@ async def test_a_redirect_is_an_answer_and_not_followed() -> None:
     listener, tasks = HttpListener(app, "127.0.0.1:0"), Tasks()
     address = listener.bind()
     serving = tasks.spawn("serve", listener.serve())
-    endpoint = JsonEndpoint(f"http://{address}/v1/embeddings")
+    endpoint = JsonEndpoint(f"http://{address}", "/embeddings", answer_bytes_max=1000)
     try:
         status, _, _ = await endpoint.post({"input": "a secret"})
     finally:
