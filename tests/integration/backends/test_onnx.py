@@ -20,8 +20,7 @@ import numpy.typing as npt
 import pytest
 
 from semmem.backends.embedding.export import export
-from semmem.backends.embedding.exported import ABOUT, DATA, FORMAT, MODEL, PRECISIONS, find
-from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
+from semmem.backends.embedding.onnx_runtime import ABOUT, DATA, FORMAT, MODEL, PRECISIONS, OnnxEmbedder, find
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.embedding.static import StaticEmbedder
 from semmem.backends.embedding.weights import MINILM, MINILM_SHA256
