@@ -6,7 +6,6 @@ A fork has everything that such a child is: a session, its log, a pipe to its pa
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import signal
 from asyncio.subprocess import Process
@@ -18,9 +17,6 @@ from tests.support.forked import MILVUS_LITE, Forked
 if TYPE_CHECKING:
     import pytest
 
-BUFFER_BYTES_MAX: int = inspect.signature(MilvusLiteProcess).parameters["buffer_bytes_max"].default
-"""The engine reads it where it is imported, so all forks have the same."""
-
 
 def use_lite_forks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until the patch is undone this process starts Milvus Lite so."""
@@ -28,7 +24,6 @@ def use_lite_forks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _spawn(lite: MilvusLiteProcess, port: int) -> Process:
-    assert lite._buffer_bytes_max == BUFFER_BYTES_MAX, "a fork cannot have another"
     return cast("Process", _Child(lite, port))
 
 

@@ -71,8 +71,10 @@ class SentenceTransformersEmbedder(LocalEmbedder):
     def _load(self) -> None:
         weights = resolve_weights(self._model_name)
         model = _load_model(weights)
+        import torch  # known to be there now
+
         self._require_dimension(self._model_name, model.get_embedding_dimension())
-        _set_threads(self._threads)
+        torch.set_num_threads(self._threads)
         self._prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
         self._weights_name = weights.name
         self._model = model
@@ -108,9 +110,3 @@ def _load_model(weights: Weights) -> Any:
         raise EmbedderError(f"{weights.source} needs the package {error.name}: {FOR_OTHER_MODELS}") from error
     except Exception as error:  # the library lets OSError, ValueError and its own errors through
         raise EmbedderError(f"cannot load embedding model {weights.source}: {error}") from error
-
-
-def _set_threads(threads: int) -> None:
-    import torch
-
-    torch.set_num_threads(threads)

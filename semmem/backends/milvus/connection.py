@@ -126,7 +126,8 @@ class MilvusConnection:
                 version = await asyncio.to_thread(self._prepare)
                 client = AsyncMilvusClient(**self._options)
                 # The first call connects. It is made here, alone: two at once would make two connections.
-                await client.get_server_version(timeout=self._open_timeout_s)
+                with _cancellable():
+                    await client.get_server_version(timeout=self._open_timeout_s)
         except StoreTimeout as error:
             raise StoreUnavailable(str(error)) from None
         self._client = client

@@ -214,11 +214,6 @@ def memories_of(rows: Iterable[Row], scope: Scope, types: Sequence[MemoryType]) 
     return [memory_of(row) for row in newest(rows) if row_in_scope(row, scope, types)]
 
 
-def was_said_until(row: Row, at: float) -> bool:
-    """Whether the memory of a row with FOUND_FIELDS was said then or before."""
-    return memory_of(row).said_at <= at
-
-
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 

@@ -32,7 +32,6 @@ from semmem.backends.milvus.rows import (
     older_filter,
     row_in_scope,
     row_of,
-    was_said_until,
 )
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreError
@@ -264,7 +263,7 @@ class MilvusStore:
             async with self._write("forget", scope.user):
                 present = await self._collection.present(scope.user, memory_id, fields, as_of=as_of)
                 asked = [row for row in newest(present.rows) if row_in_scope(row, scope, types)]
-                ids = {row["memory_id"] for row in asked if said_until is None or was_said_until(row, said_until)}
+                ids = {row["memory_id"] for row in asked if said_until is None or memory_of(row).said_at <= said_until}
                 doomed = {row["id"] for row in present.rows if row["memory_id"] in ids}
                 if not doomed and as_of == NOW:
                     present.whole()
