@@ -121,8 +121,6 @@ class OnnxEmbedder(LocalEmbedder):
     """``threads`` is ONNX Runtime's, per call: one, because the workers are the parallelism."""
 
     def __init__(self, exported: Exported, *, dimension: int = 384, threads: int = 1, **limits: Unpack[Limits]) -> None:
-        if threads < 1:
-            raise ValueError("threads is at least 1")
         super().__init__(dimension=dimension, **limits)
         self._exported = exported
         self._threads = threads

@@ -37,8 +37,6 @@ class SentenceTransformersEmbedder(LocalEmbedder):
     def __init__(
         self, model: str = MINILM, *, dimension: int = 384, threads: int = 1, **limits: Unpack[Limits]
     ) -> None:
-        if threads < 1:
-            raise ValueError("threads is at least 1")
         super().__init__(dimension=dimension, **limits)
         self._model_name = model
         self._threads = threads

@@ -156,18 +156,20 @@ class MilvusConnection:
 
         It has the deadline's time for itself as well: without, a call on a hung server never ends by itself.
         """
-        timeout_s = _call_timeout_s.get()
-        for last in (False, True):
-            if self._client is None:
-                raise StoreUnavailable("the Milvus store is closed")
-            try:
-                with _cancellable():
-                    return await getattr(self._client, operation)(self._collection, timeout=timeout_s, **arguments)
-            except MilvusException as error:
-                if last or error.code != NOT_LOADED:
-                    raise
-            await self._load_again()
-        raise AssertionError("unreachable")
+        try:
+            return await self._call_once(operation, **arguments)
+        except MilvusException as error:
+            if error.code != NOT_LOADED:
+                raise
+        await self._load_again()
+        return await self._call_once(operation, **arguments)
+
+    async def _call_once(self, operation: str, **arguments: Any) -> Any:
+        if self._client is None:
+            raise StoreUnavailable("the Milvus store is closed")
+        call = getattr(self._client, operation)
+        with _cancellable():
+            return await call(self._collection, timeout=_call_timeout_s.get(), **arguments)
 
     async def scan(self, filter: str, fields: list[str], *, batch: int, timeout_s: float) -> AsyncGenerator[list[Any]]:
         """Batches of every row that matches, whoever's it is."""

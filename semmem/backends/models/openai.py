@@ -17,9 +17,6 @@ from semmem.memory import Message
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 from semmem.ports.models import OWN_CALL_HEADERS
 
-JSON_MODES = ("json_schema", "json_object+schema", "json_object", "none")
-"""From strict to free. The second is what llama.cpp's Python server takes in place of the first."""
-
 ANSWER_BYTES_MAX = 256 * 1024
 BACKOFF_MAX_S = 8.0
 NEWER_TOKENS_NAME = "max_completion_tokens"
@@ -111,14 +108,15 @@ class OpenAIModel:
         """Ask in the strictest JSON mode that the server was not seen to refuse."""
         if schema is None:
             return await self._send(body)
-        for mode in range(self._mode, len(JSON_MODES)):
+        modes, mode = _json_modes(schema), self._mode
+        while True:
             try:
-                answer = await self._send({**body, **_response_format(JSON_MODES[mode], schema)})
+                answer = await self._send({**body, **modes[mode]})
             except _FormatRefused:
-                continue
-            self._mode, self._mode_proven = mode, True
-            return answer
-        raise AssertionError("unreachable: without a JSON mode there is none to refuse")
+                mode += 1
+            else:
+                self._mode, self._mode_proven = mode, True
+                return answer
 
     async def _send(self, body: dict[str, object]) -> str:
         """One try, watched by the breaker."""
@@ -167,16 +165,17 @@ def _adapted(options: dict[str, object], complaint: str) -> dict[str, object]:
     return adapted
 
 
-def _response_format(mode: str, schema: dict[str, object]) -> dict[str, object]:
-    match mode:
-        case "json_schema":
-            named = {"name": "answer", "strict": True, "schema": schema}
-            return {"response_format": {"type": "json_schema", "json_schema": named}}
-        case "json_object+schema":
-            return {"response_format": {"type": "json_object", "schema": schema}}
-        case "json_object":
-            return {"response_format": {"type": "json_object"}}
-    return {}
+def _json_modes(schema: dict[str, object]) -> Sequence[dict[str, object]]:
+    """What is added to a body, from strict to free. The second is what llama.cpp's Python server takes in place of the
+    first; the last has nothing to refuse."""
+    named = {"name": "answer", "strict": True, "schema": schema}
+    formats: Sequence[dict[str, object] | None] = (
+        {"type": "json_schema", "json_schema": named},
+        {"type": "json_object", "schema": schema},
+        {"type": "json_object"},
+        None,
+    )
+    return [{"response_format": each} if each else {} for each in formats]
 
 
 def _names_format(content: bytes) -> bool:

@@ -87,15 +87,17 @@ class QdrantServer:
         return await self._ask(operation, **arguments)
 
     async def _ask(self, operation: str, **arguments: Any) -> Any:
-        for last in (False, True):
-            if self._client is None:
-                raise StoreUnavailable("the Qdrant store is closed")
-            try:
-                return await getattr(self._client, operation)(**arguments)
-            except ResponseHandlingException as error:
-                if last or not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
-                    raise
-        raise AssertionError("unreachable")
+        try:
+            return await self._ask_once(operation, **arguments)
+        except ResponseHandlingException as error:
+            if not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
+                raise
+        return await self._ask_once(operation, **arguments)
+
+    async def _ask_once(self, operation: str, **arguments: Any) -> Any:
+        if self._client is None:
+            raise StoreUnavailable("the Qdrant store is closed")
+        return await getattr(self._client, operation)(**arguments)
 
     def _connected(self) -> AsyncQdrantClient:
         options: dict[str, Any] = {"verify": _context(self._tls)} if self._url.startswith("https://") else {}

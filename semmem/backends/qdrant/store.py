@@ -14,11 +14,11 @@ from qdrant_client import models
 
 from semmem.backends.qdrant import points
 from semmem.backends.qdrant.collection import Collection, ensure, search_params
-from semmem.backends.qdrant.errors import call_timeout_s, our_errors, within
+from semmem.backends.qdrant.errors import call_timeout_s, opening, our_errors, within
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector, are_passages
-from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
+from semmem.ports.errors import StoreError
 from semmem.ports.storable import best, check_memory, contains, page, usable_vector
 
 PAGE_POINTS = 500
@@ -62,11 +62,8 @@ class QdrantStore:
 
     async def open(self) -> None:
         """As the port says; makes the collection when there is none."""
-        try:
-            async with within("open", self._open_timeout_s):
-                await ensure(self._engine_asked, self._collection, on_server=self._engine.is_server)
-        except StoreTimeout as error:
-            raise StoreUnavailable(str(error)) from None
+        async with opening(self._open_timeout_s, self.close):
+            await ensure(self._engine_asked, self._collection, on_server=self._engine.is_server)
 
     async def close(self) -> None:
         """Nothing is its own."""
