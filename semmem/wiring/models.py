@@ -96,9 +96,7 @@ def _remote(rules: EmbeddingSection) -> HttpEmbedder:
 
 def _static(rules: EmbeddingSection, **others: Unpack[Limits]) -> StaticEmbedder:
     log.info("embedding with the static model in %s", rules.static_dir)
-    static = StaticEmbedder(Path(rules.static_dir), dimension=rules.dimension, **_limits(rules, others))
-    static.identify()
-    return static
+    return StaticEmbedder(Path(rules.static_dir), dimension=rules.dimension, **_limits(rules, others))
 
 
 def _words(rules: EmbeddingSection, **others: Unpack[Limits]) -> BagOfWords:
@@ -132,9 +130,7 @@ def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmb
         else:
             log.info("embedding with %s on ONNX Runtime, %s", rules.model, there.about.precision)
             return OnnxEmbedder(there, dimension=rules.dimension, threads=rules.threads, **limits)
-    by_torch = SentenceTransformersEmbedder(rules.model, dimension=rules.dimension, threads=rules.threads, **limits)
-    by_torch.identify()
-    return by_torch
+    return SentenceTransformersEmbedder(rules.model, dimension=rules.dimension, threads=rules.threads, **limits)
 
 
 def _for_onnx(rules: EmbeddingSection) -> Exported:

@@ -44,22 +44,15 @@ class Limits(TypedDict, total=False):
 
 class LocalEmbedder(ABC):
     """Texts are cut to ``TEXT_CHARS_MAX`` characters before they are tokenized; the model itself reads fewer
-    (all-MiniLM-L6-v2: 256 tokens). A subclass says how the model is loaded and what it makes of texts.
+    (all-MiniLM-L6-v2: 256 tokens). A subclass says how the model is loaded and what it makes of texts. The signature of
+    a model is ``sentence-transformers/<model>/<dimension>/<precision>``, whichever library does the work.
     """
 
-    def __init__(self, *, dimension: int = 384, **limits: Unpack[Limits]) -> None:
-        self._dimension = dimension
+    def __init__(self, signature: str, *, dimension: int = 384, **limits: Unpack[Limits]) -> None:
+        self.signature = signature
+        self.dimension = dimension
         self._loaded = False
         self._batcher = MicroBatcher(self._encode, dimension=dimension, **limits)
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
-    @property
-    @abstractmethod
-    def signature(self) -> str:
-        """``sentence-transformers/<model>/<dimension>/<precision>``, whichever library does the work."""
 
     async def open(self) -> None:
         """Load the model. Raises EmbedderError: it is not there, was altered, or makes another dimension."""
@@ -98,9 +91,9 @@ class LocalEmbedder(ABC):
         """Blocking; shape (len(texts), dimension). Called from several threads at once."""
 
     def _require_dimension(self, model: str, found: int | None) -> None:
-        if found != self._dimension:
+        if found != self.dimension:
             raise EmbedderError(
-                f"{model} makes vectors of dimension {found}, but dimension {self._dimension} is configured"
+                f"{model} makes vectors of dimension {found}, but dimension {self.dimension} is configured"
             )
 
 

@@ -121,16 +121,12 @@ class OnnxEmbedder(LocalEmbedder):
     """``threads`` is ONNX Runtime's, per call: one, because the workers are the parallelism."""
 
     def __init__(self, exported: Exported, *, dimension: int = 384, threads: int = 1, **limits: Unpack[Limits]) -> None:
-        super().__init__(dimension=dimension, **limits)
+        super().__init__(exported.about.signature, dimension=dimension, **limits)
         self._exported = exported
         self._threads = threads
         self._session: Any = None
         self._tokenizer: Any = None
         self._inputs: tuple[str, ...] = ()
-
-    @property
-    def signature(self) -> str:
-        return self._exported.about.signature
 
     async def close(self) -> None:
         await super().close()

@@ -67,7 +67,8 @@ class HttpEmbedder:
         if min(dimension, batch_max, calls_max, queue_max) < 1 or timeout_s <= 0:
             raise ValueError("every limit is at least 1, and timeout_s more than 0")
         self._model = model
-        self._dimension = dimension
+        self.dimension = dimension
+        self.signature = f"openai/{model}/{dimension}"  # not the address, which may change
         self._timeout_s = timeout_s
         self._batch_max = batch_max
         self._queue_max = queue_max
@@ -80,15 +81,6 @@ class HttpEmbedder:
         self._closed = False
         options = {"connections_max": calls_max, **options}
         self._endpoint = JsonEndpoint(base_url, "/embeddings", answer_bytes_max=ANSWER_BYTES_MAX, **options)
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
-    @property
-    def signature(self) -> str:
-        """``openai/<model>/<dimension>``. Not the address, which may change."""
-        return f"openai/{self._model}/{self._dimension}"
 
     async def open(self) -> None:
         """Raises EmbedderError where the server refuses the model or makes another dimension. A server that is away
@@ -202,8 +194,8 @@ class HttpEmbedder:
             rows = [_row(found[index]) for index in range(count)]
         except (msgspec.DecodeError, LookupError, ValueError):
             raise ModelRefused("the answer does not hold a vector for each text") from None
-        if any(row.shape != (self._dimension,) for row in rows):
-            raise ModelRefused(f"vectors of dimension {len(rows[0])}, but dimension {self._dimension} is configured")
+        if any(row.shape != (self.dimension,) for row in rows):
+            raise ModelRefused(f"vectors of dimension {len(rows[0])}, but dimension {self.dimension} is configured")
         try:
             return [unit(row) for row in rows]
         except EmbedderError as error:
