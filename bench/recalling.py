@@ -117,7 +117,6 @@ async def milvus_at(uri: str, folder: Path) -> AsyncIterator[str]:
         yield uri
         return
     process = MilvusLiteProcess(folder)
-    process.choose_port()
     await process.start()
     try:
         yield process.uri

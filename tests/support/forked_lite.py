@@ -23,19 +23,19 @@ def use_lite_forks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MilvusLiteProcess, "_spawn", _spawn)
 
 
-async def _spawn(lite: MilvusLiteProcess, port: int) -> Process:
-    return cast("Process", _Child(lite, port))
+async def _spawn(lite: MilvusLiteProcess) -> Process:
+    return cast("Process", _Child(lite))
 
 
 class _Child:
     """What of asyncio's processes MilvusLiteProcess asks for."""
 
-    def __init__(self, lite: MilvusLiteProcess, port: int) -> None:
+    def __init__(self, lite: MilvusLiteProcess) -> None:
         self.returncode: int | None = None
         stdin, self._pipe = os.pipe()
         try:
             with open(lite.data_dir / LOG_NAME, "wb", opener=_private) as log:
-                words = [str(lite.data_dir), str(port)]
+                words = [str(lite.data_dir), str(lite._port)]
                 self._forked = Forked(MILVUS_LITE, words, environ=os.environ, stdout=log, stderr=log, stdin=stdin)
         except BaseException:
             os.close(self._pipe)

@@ -118,7 +118,7 @@ class LiteCollections(MilvusCollections):
     """In the folder of this machine, with the child process that serves it. ``options`` are LiteStore's."""
 
     def __init__(self, name: str, process: MilvusLiteProcess, *, options: Mapping[str, Any]) -> None:
-        super().__init__(name, server_options(process.choose_port()), options=options)
+        super().__init__(name, server_options(process.uri), options=options)
         self._process = process
 
     async def open(self) -> None:
@@ -146,7 +146,7 @@ class LiteStore(MilvusStore):
     one purge."""
 
     def __init__(self, process: MilvusLiteProcess, *, purge_timeout_s: float = 60.0, **options: Any) -> None:
-        super().__init__(server_options(process.choose_port()), **options)
+        super().__init__(server_options(process.uri), **options)
         self._purge_timeout_s = purge_timeout_s
 
     async def open(self) -> None:

@@ -45,7 +45,8 @@ logger = logging.getLogger(__name__)
 
 
 class MilvusLiteProcess:
-    """One Milvus Lite server on one data directory (made with mode 0700), at ``uri`` once started.
+    """One Milvus Lite server on one data directory (made with mode 0700), at ``uri`` once started and after each
+    restart.
 
     ``start_timeout_s`` bounds each start, ``stop_timeout_s`` what SIGTERM may take before SIGKILL. A child that dies
     is started again at the same port, after ``restart_delay_s``, doubled with each death up to
@@ -67,23 +68,12 @@ class MilvusLiteProcess:
         self._start_timeout_s = start_timeout_s
         self._stop_timeout_s = stop_timeout_s
         self._restart_delay_s = restart_delay_s
-        self._port: int | None = None
+        self._port = _free_port()
+        self.uri = f"http://{HOST}:{self._port}"
         self._process: asyncio.subprocess.Process | None = None
         self._tasks = OwnedTasks("milvus lite")
         self.restarts = 0
         """How often the child was started again after it died."""
-
-    @property
-    def uri(self) -> str:
-        """Where the server listens; the same over restarts. Raises StoreUnavailable before the first start."""
-        if self._port is None:
-            raise StoreUnavailable("milvus lite is not started")
-        return f"http://{HOST}:{self._port}"
-
-    def choose_port(self) -> str:
-        """Settle where the server will listen, before it does; the uri."""
-        self._port = self._port or _free_port()
-        return self.uri
 
     @property
     def pid(self) -> int | None:
@@ -104,15 +94,13 @@ class MilvusLiteProcess:
             self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnavailable(f"{self.data_dir} cannot be made: {error.strerror}") from None
-        self.choose_port()
-        assert self._port is not None
         try:
-            await self._start_child(self._port)
+            await self._start_child()
             self._tell_of_missing()
         except BaseException:
             self._process = None
             raise
-        self._tasks.spawn(self._keep_alive(self._port))
+        self._tasks.spawn(self._keep_alive())
 
     async def stop(self) -> None:
         """Stop the child: SIGTERM, then SIGKILL. Idempotent."""
@@ -128,11 +116,11 @@ class MilvusLiteProcess:
             process.kill()
             await process.wait()
 
-    async def _start_child(self, port: int) -> None:
-        process = self._process = await self._spawn(port)
+    async def _start_child(self) -> None:
+        process = self._process = await self._spawn()
         try:
             async with asyncio.timeout(self._start_timeout_s):
-                while not await _answers(port):
+                while not await _answers(self._port):
                     self._check_running(process)
                     await asyncio.sleep(POLL_S)
         except BaseException as error:
@@ -143,11 +131,11 @@ class MilvusLiteProcess:
                 raise StoreTimeout("milvus lite did not start within its deadline") from None
             raise
 
-    async def _spawn(self, port: int) -> asyncio.subprocess.Process:
+    async def _spawn(self) -> asyncio.subprocess.Process:
         log = os.open(self.data_dir / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", milvus_lite_server.__name__, str(self.data_dir), str(port)),
+                *(sys.executable, "-m", milvus_lite_server.__name__, str(self.data_dir), str(self._port)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -180,7 +168,7 @@ class MilvusLiteProcess:
         more = f" and {len(files) - LINES_SHOWN_MAX} more" if len(files) > LINES_SHOWN_MAX else ""
         return ", ".join(files[:LINES_SHOWN_MAX]) + more
 
-    async def _keep_alive(self, port: int) -> None:
+    async def _keep_alive(self) -> None:
         delay_s = self._restart_delay_s
         while self._process is not None:
             began = time.monotonic()
@@ -193,7 +181,7 @@ class MilvusLiteProcess:
             delay_s = min(2 * delay_s, RESTART_DELAY_MAX_S)
             self.restarts += 1
             try:
-                await self._start_child(port)
+                await self._start_child()
             except StoreDamaged as error:
                 logger.error("milvus lite was not started again: %s", error)
             except StoreError as error:
