@@ -190,10 +190,8 @@ async def _learning(uri: str, folder: Path) -> AsyncIterator[_Learning]:
         model = await asyncio.to_thread(shipped_embedder, settings)
         await model.open()
         stack.push_async_callback(model.close)
-        store = stores.milvus(settings, model.signature)
         stack.push_async_callback(asyncio.to_thread, drop, uri, settings.memory.milvus.collection)
-        await store.open()
-        stack.push_async_callback(store.close)
+        store = await stack.enter_async_context(stores.milvus(settings, model.signature))
         journal = stores.journal(settings)
         await journal.open()
         for closing in (journal.close, worker.close, indexing.close, tasks.cancel):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from semmem.backends.milvus.embedded import EmbeddedMilvus
+from semmem.backends.milvus.collections import LiteStore
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.background import Tasks
 from semmem.memory import Memory, MemoryType, Scope
@@ -35,8 +35,9 @@ def main() -> None:
 
 
 async def _measure(folder: Path, rows: int) -> None:
-    store = EmbeddedMilvus(
-        MilvusLiteProcess(folder / "milvus"),
+    process = MilvusLiteProcess(folder / "milvus")
+    store = LiteStore(
+        process,
         purge_timeout_s=600.0,
         collection="memories",
         dimension=DIMENSION,
@@ -45,6 +46,7 @@ async def _measure(folder: Path, rows: int) -> None:
         read_timeout_s=60.0,
         write_timeout_s=60.0,
     )
+    await process.start()
     await store.open()
     for number in range(rows):
         await store.put(Scope(f"user{number % USERS}"), _memory(number))
@@ -57,6 +59,7 @@ async def _measure(folder: Path, rows: int) -> None:
     await _purge(store, rows, "half gone")
     await _purge(store, rows, "nothing gone")
     await store.close()
+    await process.stop()
 
 
 def _memory(number: int) -> Memory:
@@ -74,7 +77,7 @@ def _memory(number: int) -> Memory:
     )
 
 
-async def _purge(store: EmbeddedMilvus, rows: int, what: str) -> None:
+async def _purge(store: LiteStore, rows: int, what: str) -> None:
     began = time.perf_counter()
     took = 0.0
 
@@ -87,7 +90,7 @@ async def _purge(store: EmbeddedMilvus, rows: int, what: str) -> None:
     _show(rows, what, took, noticed)
 
 
-async def _noticed(store: EmbeddedMilvus, work: Callable[[], Awaitable[object]]) -> list[float]:
+async def _noticed(store: LiteStore, work: Callable[[], Awaitable[object]]) -> list[float]:
     """Seconds of each read while ``work`` ran; at least one."""
     reads: list[float] = []
     done = asyncio.Event()

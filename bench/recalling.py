@@ -116,7 +116,6 @@ async def milvus_at(uri: str, folder: Path) -> AsyncIterator[str]:
         yield uri
         return
     process = MilvusLiteProcess(folder)
-    process.choose_port()
     await process.start()
     try:
         yield process.uri
@@ -142,10 +141,8 @@ async def recalling(
     """Makes the collection, fills it, opens semmem's store on it, and drops it at the end. Raises StoreError."""
     settings = settings_for(uri, collection, folder)
     async with AsyncExitStack() as stack:
-        store = stores.milvus(settings, embedder.signature)
         stack.push_async_callback(asyncio.to_thread, drop, uri, collection)
-        await store.open()
-        stack.push_async_callback(store.close)
+        store = await stack.enter_async_context(stores.milvus(settings, embedder.signature))
         await asyncio.to_thread(fill, uri, collection, memories, embedder.dimension)
         tasks, indexing = Tasks(), OffloadThreads()
         stack.push_async_callback(indexing.close)

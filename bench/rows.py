@@ -29,6 +29,7 @@ from pymilvus import MilvusClient
 from bench.kernel import children, cpu_seconds, resident_mb
 from bench.own_milvus import milvus_server
 from bench.recalling import CALL_TIMEOUT_S, INSERT_ROWS, client_options, drop, fill, milvus_at, new_name
+from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.rows import VECTOR_FIELD, row_of
 from semmem.backends.milvus.store import MilvusStore
 from semmem.memory import Memory, MemoryType, Scope
@@ -114,7 +115,7 @@ async def _measure(engine: Engine, index: str, rows: int, partitions: int) -> No
     collection, vectors = new_name("rows"), _vectors(rows)
     before, disk, log = resident_mb(engine.pid)["rss"], _bytes(engine.folder), _log_bytes(engine.folder)
     store = MilvusStore(
-        engine.uri,
+        server_options(engine.uri),
         collection=collection,
         dimension=DIMENSION,
         signature="rows",

@@ -12,6 +12,7 @@ from quality.folder import Folder, Row
 from quality.library import FIRST_PERSON
 from quality.scores import Json, Share
 from quality.wiring import ALL_MAX, Semmem
+from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.memory import Scope
@@ -63,7 +64,7 @@ async def _milvus_lite(dimension: int) -> AsyncIterator[Store]:
         process = MilvusLiteProcess(Path(folder))
         await process.start()
         store = MilvusStore(
-            process.uri,
+            server_options(process.uri),
             collection="quality",
             dimension=dimension,
             signature="quality",

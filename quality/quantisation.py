@@ -24,6 +24,7 @@ from quality.folder import Folder, FolderError, read_folder
 from quality.scores import mean
 from quality.vectors import PrefetchedEmbedder
 from quality.wiring import own_embedder
+from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.indexes import INDEXES
 from semmem.backends.milvus.store import MilvusStore
 from semmem.config import Settings
@@ -100,7 +101,7 @@ async def cost_of(index: str, uri: str, material: Material, dimension: int) -> C
     """Raises StoreError, also when this Milvus does not have the index."""
     collection = new_name(f"quantisation_{index.lower()}")
     store = MilvusStore(
-        uri,
+        server_options(uri),
         collection=collection,
         dimension=dimension,
         signature="quality",

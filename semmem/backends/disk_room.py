@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from pathlib import Path
 
+from semmem.ports.errors import StoreFull
+
 ROOM_NAME = ".room"
+ROOM_BYTES = 256 * 1024
+"""A batch's worth of memories; more than any one of them needs."""
+
+
+async def require_room(directory: Path) -> None:
+    """Raises StoreFull when nothing can be written there now."""
+    try:
+        await asyncio.to_thread(check_room, directory, ROOM_BYTES)
+    except OSError as error:
+        raise StoreFull(f"nothing can be written to {directory}: {error.strerror}") from None
 
 
 def check_room(directory: Path | str, size: int) -> None:

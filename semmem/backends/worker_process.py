@@ -47,8 +47,6 @@ class WorkerProcess:
         self._turn = asyncio.Lock()
         self._closed = False
         self._loaded: set[str] = set()
-        self.kills = 0
-        """How often work was stopped."""
 
     @property
     def pid(self) -> int | None:
@@ -68,13 +66,11 @@ class WorkerProcess:
                 async with asyncio.timeout(wall_s):
                     answer = await self._in_thread(_exchanged, process, asked)
             except TimeoutError:
-                self.kills += 1
                 await self._end()
                 raise WorkTooSlow(f"stopped after {wall_s} s") from None
             except (OSError, EOFError):
                 await self._end()
                 if process.returncode == -signal.SIGPROF:
-                    self.kills += 1
                     raise WorkTooSlow(f"stopped after {budget_s} s of processor time") from None
                 raise WorkLost("the worker process died") from None
             except BaseException:  # cancelled: its answer would be taken for that of what is asked next

@@ -143,17 +143,15 @@ async def _put_together(
     progress: Progress,
 ) -> None:
     journal = SqlJournal(staging / settings.journal.path)
-    aside = settings.model_copy(update={"data_dir": str(staging)})
-    store = milvus(aside, models.embedder(settings).signature)
+    aside, signature = settings.model_copy(update={"data_dir": str(staging)}), models.embedder(settings).signature
     await journal.open()
     try:
         await restoring.apply_erasures(journal, *erased, now=time.time(), restored=restored)
         await journal.forget_calls()
         await restoring.revoke_tokens(journal, now=time.time(), restored=restored)
-        await store.open()
-        await restoring.fill(store, journal, source, restored, progress)
+        async with milvus(aside, signature) as store:
+            await restoring.fill(store, journal, source, restored, progress)
     finally:
-        await store.close()
         await journal.close()
 
 

@@ -9,11 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Unpack
 
-from semmem.backends.embedding import exported
 from semmem.backends.embedding.bag_of_words import SIGNATURE_PREFIX, BagOfWords
 from semmem.backends.embedding.cached import CachedEmbedder
 from semmem.backends.embedding.local import Limits
-from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
+from semmem.backends.embedding.onnx_runtime import Exported, OnnxEmbedder, find
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.embedding.static import StaticEmbedder
 from semmem.backends.embedding.weights import is_missing, resolve_weights
@@ -97,9 +96,7 @@ def _remote(rules: EmbeddingSection) -> HttpEmbedder:
 
 def _static(rules: EmbeddingSection, **others: Unpack[Limits]) -> StaticEmbedder:
     log.info("embedding with the static model in %s", rules.static_dir)
-    static = StaticEmbedder(Path(rules.static_dir), dimension=rules.dimension, **_limits(rules, others))
-    static.identify()
-    return static
+    return StaticEmbedder(Path(rules.static_dir), dimension=rules.dimension, **_limits(rules, others))
 
 
 def _words(rules: EmbeddingSection, **others: Unpack[Limits]) -> BagOfWords:
@@ -133,12 +130,10 @@ def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmb
         else:
             log.info("embedding with %s on ONNX Runtime, %s", rules.model, there.about.precision)
             return OnnxEmbedder(there, dimension=rules.dimension, threads=rules.threads, **limits)
-    by_torch = SentenceTransformersEmbedder(rules.model, dimension=rules.dimension, threads=rules.threads, **limits)
-    by_torch.identify()
-    return by_torch
+    return SentenceTransformersEmbedder(rules.model, dimension=rules.dimension, threads=rules.threads, **limits)
 
 
-def _for_onnx(rules: EmbeddingSection) -> exported.Exported:
+def _for_onnx(rules: EmbeddingSection) -> Exported:
     """What was written for ONNX Runtime, or is now. Raises EmbedderError: the model is not here, or of another kind."""
     if (there := _exported(rules)) is not None:
         return there
@@ -148,11 +143,11 @@ def _for_onnx(rules: EmbeddingSection) -> exported.Exported:
     return _export(rules.model, rules.onnx_folder, rules.computed_in)
 
 
-def _exported(rules: EmbeddingSection) -> exported.Exported | None:
-    return exported.find(rules.onnx_folder, rules.model, rules.computed_in)
+def _exported(rules: EmbeddingSection) -> Exported | None:
+    return find(rules.onnx_folder, rules.model, rules.computed_in)
 
 
-def _export(model: str, folder: Path, precision: str) -> exported.Exported:
+def _export(model: str, folder: Path, precision: str) -> Exported:
     """Raises EmbedderError."""
     from semmem.backends.embedding.export import export  # not needed where it was written before
 

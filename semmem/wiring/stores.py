@@ -7,18 +7,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from semmem.backends.in_process import InProcessCollections
 from semmem.backends.milvus.collection import WINDOW_MAX
 from semmem.backends.milvus.collections import LiteCollections, MilvusCollections
-from semmem.backends.milvus.connection import tls_options
-from semmem.backends.milvus.embedded import EmbeddedMilvus
+from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
-from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.sql.database import JournalLimits, ServerLimits
 from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
@@ -63,24 +61,11 @@ def collections(settings: Settings) -> ShelvedCollections:
 
 
 def _milvus(settings: Settings) -> Collections:
-    rules, options = settings.memory.milvus, _options(settings, "")
-    if not rules.address:
-        lite = _lite(settings)
-        return LiteCollections(rules.collection, lite, purge_timeout_s=rules.purge_timeout_s, options=options)
-    client = _client(settings)
-
-    def collection(about: Described) -> Collection:
-        described = {"collection": about.name, "signature": about.signature, "dimension": about.dimension}
-        return MilvusStore(**client, **{**options, **described})
-
-    return MilvusCollections(rules.collection, collection, client_options=_for_pymilvus(client))
-
-
-def _for_pymilvus(client: dict[str, Any]) -> dict[str, Any]:
-    """MilvusStore's own names for the same."""
-    tls = {name: value for name, value in client.items() if name not in ("uri", "token", "database")}
-    named = {"uri": client["uri"], "token": client["token"], "db_name": client["database"]}
-    return {**named, **tls_options(tls)}  # type: ignore[arg-type]  # what is left of client is TlsOptions
+    rules, options = settings.memory.milvus, _options(settings)
+    if rules.address:
+        return MilvusCollections(rules.collection, _server(rules), options=options)
+    lite = MilvusLiteProcess(Path(settings.data_dir) / rules.data_dir)
+    return LiteCollections(rules.collection, lite, options={**options, "purge_timeout_s": rules.purge_timeout_s})
 
 
 def _qdrant(settings: Settings) -> Collections:
@@ -92,41 +77,38 @@ def _qdrant(settings: Settings) -> Collections:
     return qdrant_collections(settings, rows_per_user_max=_rows_per_user_max(settings))
 
 
-def milvus(settings: Settings, signature: str) -> MilvusStore:
-    """A store at the address of a server, or the embedded one with its child process."""
-    rules, options = settings.memory.milvus, _options(settings, signature)
-    if rules.address:
-        return MilvusStore(**_client(settings), **options)
-    return EmbeddedMilvus(_lite(settings), purge_timeout_s=rules.purge_timeout_s, **options)
+@asynccontextmanager
+async def milvus(settings: Settings, signature: str) -> AsyncIterator[Collection]:
+    """The configured collection of memories alone. Raises StoreError."""
+    rules, collections = settings.memory.milvus, _milvus(settings)
+    store = collections.collection(Described(rules.collection, signature, rules.dimension))
+    await collections.open()
+    try:
+        await store.open()
+        yield store
+    finally:
+        await store.close()
+        await collections.close()
 
 
-def _lite(settings: Settings) -> MilvusLiteProcess:
-    """The child process, not started."""
-    return MilvusLiteProcess(Path(settings.data_dir) / settings.memory.milvus.data_dir)
+def _server(rules: MilvusSection) -> dict[str, Any]:
+    """Where it is, and what it asks for."""
+    return server_options(
+        _uri(rules.address, rules),
+        token=rules.token.get_secret_value(),
+        database=rules.database,
+        ca_file=rules.tls.ca_file,
+        cert_file=rules.tls.cert_file,
+        secure=rules.tls.enabled,
+        client_key_path=rules.tls.key_file,
+        server_name=rules.tls.server_name,
+    )
 
 
-def _client(settings: Settings) -> dict[str, Any]:
-    """Where the server is, and what it asks for."""
+def _options(settings: Settings) -> dict[str, Any]:
+    """What is asked of every collection, and how long."""
     rules = settings.memory.milvus
     return {
-        "uri": _uri(rules.address, rules),
-        "token": rules.token.get_secret_value(),
-        "database": rules.database,
-        "secure": rules.tls.enabled,
-        "ca_pem_path": rules.tls.ca_file,
-        "client_pem_path": rules.tls.cert_file,
-        "client_key_path": rules.tls.key_file,
-        "server_name": rules.tls.server_name,
-    }
-
-
-def _options(settings: Settings, signature: str) -> dict[str, Any]:
-    """What is asked of a collection, and how long."""
-    rules = settings.memory.milvus
-    return {
-        "collection": rules.collection,
-        "dimension": rules.dimension,
-        "signature": signature,
         "index": rules.index,
         "num_partitions": rules.num_partitions,
         "search_timeout_s": settings.deadlines.store_ms / 1000,

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.qdrant.collection import Collection as QdrantCollection
-from semmem.backends.qdrant.local import LocalQdrant
-from semmem.backends.qdrant.store import LocalQdrantStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Memory, MemoryType, Source
 from semmem.ports.store import Collection
 from tests.reindex.traffic import Counted, Person, Traffic, people
+from tests.support.embedded import EmbeddedMilvus
 from tests.support.fakes import HashEmbedder
 from tests.support.harness import ADMIN_TOKEN, SemmemProcess, semmem_process
+from tests.support.owned_qdrant import OwnedQdrant
 
 FORMER, NEW = HashEmbedder(64), HashEmbedder(384)
 """Two models: neither's vectors mean anything to the other."""
@@ -46,7 +45,7 @@ def store_of(folder: Path, collection: str, model: HashEmbedder, backend: str) -
     """Where semmem has it that serves with its data in ``folder``. ``backend``: ``milvus`` or ``qdrant``, embedded."""
     if backend == "qdrant":
         wanted = QdrantCollection(collection, model.dimension, model.signature)
-        return LocalQdrantStore(LocalQdrant(folder / "data" / "qdrant"), wanted, read_timeout_s=10.0)
+        return OwnedQdrant(folder / "data" / "qdrant", wanted, read_timeout_s=10.0)
     child = MilvusLiteProcess(folder / "data" / "milvus")
     options: dict[str, Any] = {"dimension": model.dimension, "signature": model.signature}
     return EmbeddedMilvus(child, collection=collection, write_timeout_s=60.0, **options)

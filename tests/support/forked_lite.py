@@ -6,7 +6,6 @@ A fork has everything that such a child is: a session, its log, a pipe to its pa
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import signal
 from asyncio.subprocess import Process
@@ -18,29 +17,25 @@ from tests.support.forked import MILVUS_LITE, Forked
 if TYPE_CHECKING:
     import pytest
 
-BUFFER_BYTES_MAX: int = inspect.signature(MilvusLiteProcess).parameters["buffer_bytes_max"].default
-"""The engine reads it where it is imported, so all forks have the same."""
-
 
 def use_lite_forks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until the patch is undone this process starts Milvus Lite so."""
     monkeypatch.setattr(MilvusLiteProcess, "_spawn", _spawn)
 
 
-async def _spawn(lite: MilvusLiteProcess, port: int) -> Process:
-    assert lite._buffer_bytes_max == BUFFER_BYTES_MAX, "a fork cannot have another"
-    return cast("Process", _Child(lite, port))
+async def _spawn(lite: MilvusLiteProcess) -> Process:
+    return cast("Process", _Child(lite))
 
 
 class _Child:
     """What of asyncio's processes MilvusLiteProcess asks for."""
 
-    def __init__(self, lite: MilvusLiteProcess, port: int) -> None:
+    def __init__(self, lite: MilvusLiteProcess) -> None:
         self.returncode: int | None = None
         stdin, self._pipe = os.pipe()
         try:
             with open(lite.data_dir / LOG_NAME, "wb", opener=_private) as log:
-                words = [str(lite.data_dir), str(port)]
+                words = [str(lite.data_dir), str(lite._port)]
                 self._forked = Forked(MILVUS_LITE, words, environ=os.environ, stdout=log, stderr=log, stdin=stdin)
         except BaseException:
             os.close(self._pipe)

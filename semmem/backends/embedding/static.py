@@ -22,37 +22,25 @@ PLACES = (".", "0_StaticEmbedding")
 class StaticEmbedder(LocalEmbedder):
     """``folder`` holds ``model.safetensors`` with one table, shape (tokens, dimension), and ``tokenizer.json``: as
     model2vec and the StaticEmbedding of sentence-transformers save a model. A text without a known token is embedded as
-    the mean of the whole table.
+    the mean of the whole table. The table's digest is in the signature. Blocking: hashes it. Raises EmbedderError.
     """
 
     def __init__(self, folder: Path, *, dimension: int = 384, **limits: Unpack[Limits]) -> None:
-        super().__init__(dimension=dimension, **limits)
-        self._folder = next((folder / place for place in PLACES if (folder / place / WEIGHTS).exists()), folder)
-        self._digest = ""
+        places = [folder / place for place in PLACES if (folder / place / WEIGHTS).exists()]
+        if not places:
+            raise EmbedderError(f"{folder} holds no {WEIGHTS}")
+        self._folder = places[0]
+        digest = sha256_of(self._folder / WEIGHTS)[:16]
+        super().__init__(f"static/sha256-{digest}/{dimension}/fp32", dimension=dimension, **limits)
         self._tokenizer: Any = None
         self._table: npt.NDArray[np.float32] | None = None
         self._mean: npt.NDArray[np.float32] | None = None
-
-    @property
-    def signature(self) -> str:
-        """``static/sha256-<digest of the table>/<dimension>/fp32``; known after ``identify`` (EmbedderError before)."""
-        if not self._digest:
-            raise EmbedderError("the signature of a static model is known after identify()")
-        return f"static/sha256-{self._digest}/{self._dimension}/fp32"
-
-    def identify(self) -> None:
-        """Find out the signature. Blocking: hashes the table. Raises EmbedderError."""
-        table = self._folder / WEIGHTS
-        if not table.exists():
-            raise EmbedderError(f"{self._folder} holds no {WEIGHTS}")
-        self._digest = sha256_of(table)[:16]
 
     async def close(self) -> None:
         await super().close()
         self._table = self._tokenizer = None
 
     def _load(self) -> None:
-        self.identify()
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         try:
             from safetensors.numpy import load_file

@@ -6,13 +6,13 @@ A store that was never reindexed has no alias, and one collection with the plain
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pymilvus import MilvusClient
 
-from semmem.backends.milvus.connection import our_errors
-from semmem.backends.milvus.embedded import EmbeddedMilvus
+from semmem.backends.disk_room import require_room
+from semmem.backends.milvus.connection import client_options, connected, our_errors, server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.rows import VECTOR_FIELD
 from semmem.backends.milvus.store import MilvusStore
@@ -23,25 +23,16 @@ T = TypeVar("T")
 
 
 class MilvusCollections:
-    """On a server. ``make`` gives the store of a collection; ``client_options`` are pymilvus' own (uri, token, db_name,
-    TLS). ``timeout_s`` bounds each call."""
+    """On a server (see ``server_options``). ``options`` are MilvusStore's, of every collection. ``timeout_s`` bounds
+    each call."""
 
     def __init__(
-        self,
-        name: str,
-        make: Callable[[Described], Collection],
-        *,
-        client_options: dict[str, Any],
-        timeout_s: float = 30.0,
+        self, name: str, server: Mapping[str, Any], *, options: Mapping[str, Any], timeout_s: float = 30.0
     ) -> None:
-        self._name = name
-        self._make = make
-        self._options = {**client_options, "dedicated": True, "timeout": timeout_s}
+        self.name = name
+        self._server = server
+        self._options = options
         self._timeout_s = timeout_s
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     async def open(self) -> None:
         """Nothing is kept open: each call connects, and there are few."""
@@ -50,7 +41,7 @@ class MilvusCollections:
         pass
 
     def collection(self, described: Described) -> Collection:
-        return self._make(described)
+        return MilvusStore(self._server, **self._options_of(described))
 
     async def found(self) -> tuple[Described | None, Sequence[Described]]:
         return await self._ask("find collections", self._found)
@@ -72,27 +63,30 @@ class MilvusCollections:
                 return await asyncio.to_thread(self._connected, work)
 
     def _connected(self, work: Callable[[MilvusClient], T]) -> T:
-        client = MilvusClient(**self._options)
-        try:
+        with connected(client_options(self._server, self._timeout_s)) as client:
             return work(client)
-        finally:
-            client.close()
 
     def _found(self, client: MilvusClient) -> tuple[Described | None, list[Described]]:
-        listed = client.list_collections(timeout=self._timeout_s)
-        names = sorted(
-            (name for name in listed if number_of(self._name, name)), key=lambda name: number_of(self._name, name) or 0
-        )
+        names = self._names(client)
         read = self._read(client, names)
         told = {name: self._described(client, name) for name in names}
         return told.get(read), [about for name, about in told.items() if name != read]
 
+    def _names(self, client: MilvusClient) -> list[str]:
+        """In the order in which they were made."""
+        numbers = {name: number_of(self.name, name) for name in client.list_collections(timeout=self._timeout_s)}
+        return sorted((name for name, number in numbers.items() if number), key=lambda name: numbers[name] or 0)
+
     def _read(self, client: MilvusClient, names: Sequence[str]) -> str:
-        """What the alias names. Asked of every collection, since an error must not pass for a missing alias."""
+        """What the alias names, or else the plain name."""
+        return self._aliased(client, names) or self.name
+
+    def _aliased(self, client: MilvusClient, names: Sequence[str]) -> str | None:
+        """Asked of every collection, since an error must not pass for a missing alias."""
         for name in names:
-            if live_name(self._name) in client.list_aliases(name, timeout=self._timeout_s)["aliases"]:
+            if live_name(self.name) in client.list_aliases(name, timeout=self._timeout_s)["aliases"]:
                 return name
-        return self._name
+        return None
 
     def _described(self, client: MilvusClient, name: str) -> Described:
         told = client.describe_collection(name, timeout=self._timeout_s)
@@ -100,43 +94,42 @@ class MilvusCollections:
         return Described(name, told["properties"].get("semmem.signature", ""), int(*dimensions[:1] or (0,)))
 
     def _switch(self, client: MilvusClient, name: str) -> None:
-        names = [each for each in client.list_collections(timeout=self._timeout_s) if number_of(self._name, each)]
-        aliases = {each: client.list_aliases(each, timeout=self._timeout_s)["aliases"] for each in names}
-        alias = live_name(self._name)
-        if alias in aliases[name]:
-            return
-        change = client.alter_alias if any(alias in of for of in aliases.values()) else client.create_alias
-        change(name, alias, timeout=self._timeout_s)
+        former = self._aliased(client, self._names(client))
+        if former != name:
+            change = client.alter_alias if former else client.create_alias
+            change(name, live_name(self.name), timeout=self._timeout_s)
 
     def _drop(self, client: MilvusClient, name: str) -> None:
         """Raises StoreError for the one that everybody reads: its alias would go with it."""
-        listed = client.list_collections(timeout=self._timeout_s)
-        names = [each for each in listed if number_of(self._name, each)]
+        names = self._names(client)
         if name in names and self._read(client, names) == name:
             raise StoreError(f"{name} is what everybody reads")
+        listed = client.list_collections(timeout=self._timeout_s)
         for each in (name, passages_name(name)):
             if each in listed:
                 client.drop_collection(each, timeout=self._timeout_s)
 
+    def _options_of(self, about: Described) -> dict[str, Any]:
+        described = {"collection": about.name, "signature": about.signature, "dimension": about.dimension}
+        return {**self._options, **described}
+
 
 class LiteCollections(MilvusCollections):
-    """In the folder of this machine, with the child process that serves it."""
+    """In the folder of this machine, with the child process that serves it. ``options`` are LiteStore's."""
 
-    def __init__(
-        self, name: str, process: MilvusLiteProcess, *, purge_timeout_s: float, options: dict[str, Any]
-    ) -> None:
-        super().__init__(name, self._of_process, client_options={"uri": process.choose_port()})
+    def __init__(self, name: str, process: MilvusLiteProcess, *, options: Mapping[str, Any]) -> None:
+        super().__init__(name, server_options(process.uri), options=options)
         self._process = process
-        self._purge_timeout_s = purge_timeout_s
-        self._store_options = options
-        self._room = EmbeddedMilvus(process, collection=name, dimension=1, signature="")
 
     async def open(self) -> None:
-        """As EmbeddedMilvus.open, as far as it concerns the child."""
+        """Raises StoreDamaged when a file of the folder cannot be read, StoreError when another process has it."""
         await self._process.start()
 
     async def close(self) -> None:
         await self._process.stop()
+
+    def collection(self, described: Described) -> Collection:
+        return LiteStore(self._process, **self._options_of(described))
 
     async def found(self) -> tuple[Described | None, Sequence[Described]]:
         try:
@@ -145,24 +138,31 @@ class LiteCollections(MilvusCollections):
             raise StoreUnavailable(str(error)) from None
 
     async def check_room(self) -> None:
-        await self._room.check_room()
-
-    def _of_process(self, described: Described) -> Collection:
-        about = {"collection": described.name, "signature": described.signature, "dimension": described.dimension}
-        return LiteCollection(self._process, purge_timeout_s=self._purge_timeout_s, **{**self._store_options, **about})
+        await require_room(self._process.data_dir)
 
 
-class LiteCollection(EmbeddedMilvus):
-    """One of several collections of a child process that somebody else starts and stops."""
+class LiteStore(MilvusStore):
+    """A MilvusStore at the address of a child process that somebody else starts and stops. ``purge_timeout_s`` bounds
+    one purge."""
+
+    def __init__(self, process: MilvusLiteProcess, *, purge_timeout_s: float = 60.0, **options: Any) -> None:
+        super().__init__(server_options(process.uri), **options)
+        self._purge_timeout_s = purge_timeout_s
 
     async def open(self) -> None:
         """As the port says: what a new child may mend is StoreUnavailable."""
         try:
-            await MilvusStore.open(self)
+            await super().open()
         except StoreMismatch:
             raise
         except StoreError as error:
             raise StoreUnavailable(str(error)) from None
 
-    async def close(self) -> None:
-        await MilvusStore.close(self)
+    async def purge(self) -> bool:
+        """As Purgeable says; True. Writes wait for it, reads only for single files. Raises StoreFull without room for
+        the largest file once more."""
+        async with self._writing, self._connection.within("purge", self._purge_timeout_s):
+            async with self._reads.held_off():
+                await self._connection.call("flush")
+            await self._connection.call("compact")  # on semmem's Milvus Lite: files without removed rows, and then done
+        return True

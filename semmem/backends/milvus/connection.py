@@ -10,15 +10,16 @@ import asyncio
 import errno
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypedDict
+from contextvars import ContextVar
+from typing import Any
 
 import grpc
 from pymilvus import AsyncMilvusClient, MilvusClient, MilvusException
 
+from semmem.backends.milvus.background import OwnedTasks
 from semmem.backends.milvus.indexes import INDEXES, check_server_has
-from semmem.backends.milvus.owned_tasks import OwnedTasks
 from semmem.backends.milvus.rows import VECTOR_FIELD, schema
 from semmem.ports.errors import StoreError, StoreFull, StoreMismatch, StoreTimeout, StoreUnavailable
 
@@ -38,44 +39,49 @@ _GRPC_OPTIONS = {
     "grpc.keepalive_permit_without_calls": False,
     # gRPC's own pauses between attempts to connect grow to two minutes.
     "grpc.initial_reconnect_backoff_ms": 100,
-    "grpc.min_reconnect_backoff_ms": 100,
     "grpc.max_reconnect_backoff_ms": 1000,
+    # What one attempt may take, despite its name: TCP, TLS and the first answer of a server that is far away or busy.
+    "grpc.min_reconnect_backoff_ms": 5000,
 }
-
 
 RELOAD_TIMEOUT_S = 5.0
 """A load that a dying server took with it is not waited for: every call waits with it, and the next one tries anew."""
+_call_timeout_s: ContextVar[float] = ContextVar("of the calls within")
 
 
-class TlsOptions(TypedDict, total=False):
-    """As pymilvus takes them; paths of PEM files."""
+def server_options(
+    uri: str, *, token: str = "", database: str = "", ca_file: str = "", cert_file: str = "", **others: Any
+) -> dict[str, Any]:
+    """A server's address and what it asks for, as pymilvus takes it. ``others``: ``secure``, ``client_key_path`` and
+    ``server_name``. Files are PEM; without a certificate of ours pymilvus looks for the authority in
+    ``server_pem_path`` only."""
+    authority = "ca_pem_path" if cert_file else "server_pem_path"
+    tls = {authority: ca_file, "client_pem_path": cert_file, **others}
+    return {"uri": uri, "token": token, "db_name": database, **{name: value for name, value in tls.items() if value}}
 
-    secure: bool
-    server_pem_path: str
-    ca_pem_path: str
-    client_pem_path: str
-    client_key_path: str
-    server_name: str
+
+def client_options(server: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+    """What both pymilvus clients take."""
+    return {**server, "dedicated": True, "grpc_options": _GRPC_OPTIONS, "timeout": timeout_s}
 
 
-def tls_options(given: TlsOptions) -> dict[str, Any]:
-    """Those that say something. Without a client certificate pymilvus looks for the authority in ``server_pem_path``
-    only."""
-    authority = "" if given.get("client_pem_path") else given.get("ca_pem_path", "")
-    options = {**given, "server_pem_path": given.get("server_pem_path") or authority}
-    return {name: value for name, value in options.items() if value}
+@contextmanager
+def connected(options: Mapping[str, Any]) -> Iterator[MilvusClient]:
+    """The blocking client."""
+    client = MilvusClient(**options)
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 class MilvusConnection:
-    """``client_options`` is what both pymilvus clients take: uri, token, db_name and the TLS options.
-
-    Raises ValueError for a uri or an index of another kind.
-    """
+    """``server``: see ``server_options``. Raises ValueError for a uri or an index of another kind."""
 
     def __init__(
         self,
         *,
-        client_options: dict[str, Any],
+        server: Mapping[str, Any],
         collection: str,
         dimension: int,
         signature: str,
@@ -83,11 +89,11 @@ class MilvusConnection:
         num_partitions: int,
         open_timeout_s: float,
     ) -> None:
-        if not client_options["uri"].startswith(("http://", "https://")) or client_options["uri"].endswith(".db"):
+        if not server["uri"].startswith(("http://", "https://")) or server["uri"].endswith(".db"):
             raise ValueError("a Milvus uri is http://host:port or https://host:port")
         if index not in INDEXES:
             raise ValueError(f"index must be one of {', '.join(INDEXES)}")
-        self._options = {**client_options, "dedicated": True, "grpc_options": _GRPC_OPTIONS, "timeout": open_timeout_s}
+        self._options = client_options(server, open_timeout_s)
         self._collection = collection
         self._dimension = dimension
         self._expected = {
@@ -120,7 +126,8 @@ class MilvusConnection:
                 version = await asyncio.to_thread(self._prepare)
                 client = AsyncMilvusClient(**self._options)
                 # The first call connects. It is made here, alone: two at once would make two connections.
-                await client.get_server_version(timeout=self._open_timeout_s)
+                with _cancellable():
+                    await client.get_server_version(timeout=self._open_timeout_s)
         except StoreTimeout as error:
             raise StoreUnavailable(str(error)) from None
         self._client = client
@@ -135,40 +142,42 @@ class MilvusConnection:
 
     @asynccontextmanager
     async def within(self, operation: str, timeout_s: float) -> AsyncIterator[None]:
-        """A deadline for everything inside, and Milvus' errors as ours."""
-        with our_errors(operation):
-            async with asyncio.timeout(timeout_s):
-                yield
+        """A deadline for everything inside, and for each call; Milvus' errors as ours."""
+        token = _call_timeout_s.set(timeout_s)
+        try:
+            with our_errors(operation):
+                async with asyncio.timeout(timeout_s):
+                    yield
+        finally:
+            _call_timeout_s.reset(token)
 
-    async def call(self, operation: str, *, timeout_s: float, **arguments: Any) -> Any:
+    async def call(self, operation: str, **arguments: Any) -> Any:
         """One data call on the collection, inside ``within``. A collection that is not loaded is loaded first.
 
-        Both timeouts are needed: without its own, a call on a hung server never ends by itself.
+        It has the deadline's time for itself as well: without, a call on a hung server never ends by itself.
         """
-        for last in (False, True):
-            if self._client is None:
-                raise StoreUnavailable("the Milvus store is closed")
-            try:
-                return await getattr(self._client, operation)(self._collection, timeout=timeout_s, **arguments)
-            except MilvusException as error:
-                if last or error.code != NOT_LOADED:
-                    raise
-            await self._load_again()
-        raise AssertionError("unreachable")
+        try:
+            return await self._call_once(operation, **arguments)
+        except MilvusException as error:
+            if error.code != NOT_LOADED:
+                raise
+        await self._load_again()
+        return await self._call_once(operation, **arguments)
+
+    async def _call_once(self, operation: str, **arguments: Any) -> Any:
+        if self._client is None:
+            raise StoreUnavailable("the Milvus store is closed")
+        call = getattr(self._client, operation)
+        with _cancellable():
+            return await call(self._collection, timeout=_call_timeout_s.get(), **arguments)
 
     async def scan(self, filter: str, fields: list[str], *, batch: int, timeout_s: float) -> AsyncGenerator[list[Any]]:
         """Batches of every row that matches, whoever's it is."""
+        asked = {"filter": filter, "output_fields": fields, "batch_size": batch, "timeout": timeout_s}
         with our_errors("scan"):
             client = await asyncio.to_thread(MilvusClient, **self._options)
             try:
-                iterator = await asyncio.to_thread(
-                    client.query_iterator,
-                    self._collection,
-                    filter=filter,
-                    output_fields=fields,
-                    batch_size=batch,
-                    timeout=timeout_s,
-                )
+                iterator = await asyncio.to_thread(client.query_iterator, self._collection, **asked)
                 while rows := await asyncio.to_thread(iterator.next):
                     yield rows
                 await asyncio.to_thread(iterator.close)
@@ -187,14 +196,14 @@ class MilvusConnection:
     async def _load(self) -> None:
         if self._client is not None:
             timeout_s = min(self._open_timeout_s, RELOAD_TIMEOUT_S)
-            await self._client.load_collection(self._collection, timeout=timeout_s)
+            with _cancellable():
+                await self._client.load_collection(self._collection, timeout=timeout_s)
 
     # --- in a thread -------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> str:
-        client = MilvusClient(**self._options)
         name, timeout_s = self._collection, self._open_timeout_s
-        try:
+        with connected(self._options) as client:
             version = str(client.get_server_version(timeout=timeout_s))
             check_server_has(self._index, version)
             ensure(lambda: client.has_collection(name, timeout=timeout_s), lambda: self._create_collection(client))
@@ -202,8 +211,6 @@ class MilvusConnection:
             self._check(client)
             self._load_at_open(client)
             return version
-        finally:
-            client.close()
 
     def _create_collection(self, client: MilvusClient) -> None:
         client.list_collections(timeout=self._open_timeout_s)  # which names a missing database
@@ -274,6 +281,20 @@ def ensure(present: Callable[[], bool], make: Callable[[], None]) -> None:
                 return
             time.sleep(OTHERS_POLL_S)
         raise
+
+
+@contextmanager
+def _cancellable() -> Iterator[None]:
+    """pymilvus waits by ``asyncio.wait_for``, which until Python 3.12 swallows a cancellation that comes together with
+    the answer: a task that is cancelled once and then waited for would go on for ever."""
+    task = asyncio.current_task()
+    assert task is not None
+    asked = task.cancelling()
+    try:
+        yield
+    finally:
+        if task.cancelling() > asked:
+            raise asyncio.CancelledError
 
 
 @contextmanager

@@ -20,14 +20,19 @@ import time
 from pathlib import Path
 
 from semmem.backends.milvus import lite_server as milvus_lite_server
+from semmem.backends.milvus.background import OwnedTasks
 from semmem.backends.milvus.lite_server import EXIT_DAMAGED, EXIT_LOCKED, EXIT_STORAGE, HOST
-from semmem.backends.milvus.owned_tasks import OwnedTasks
 from semmem.ports.errors import StoreDamaged, StoreError, StoreTimeout, StoreUnavailable
 
 PORTS = range(20_000, 32_768)
 """Below the range Linux takes client ports from, so that the port is still free when the child is started again."""
 LOG_NAME = "milvus-lite.log"
 POLL_S = 0.05
+RESTART_DELAY_MAX_S = 30.0
+STABLE_S = 60.0
+BUFFER_BYTES_MAX = 64 * 1024 * 1024
+"""A safety net per collection: a write that fills Lite's buffer flushes it, and reads during that flush may miss rows.
+MilvusStore flushes long before, while it holds reads off; so this is large."""
 LINES_SHOWN_MAX = 5
 
 REMEDY = (
@@ -40,13 +45,12 @@ logger = logging.getLogger(__name__)
 
 
 class MilvusLiteProcess:
-    """One Milvus Lite server on one data directory (made with mode 0700), at ``uri`` once started.
+    """One Milvus Lite server on one data directory (made with mode 0700), at ``uri`` once started and after each
+    restart.
 
     ``start_timeout_s`` bounds each start, ``stop_timeout_s`` what SIGTERM may take before SIGKILL. A child that dies
     is started again at the same port, after ``restart_delay_s``, doubled with each death up to
-    ``restart_delay_max_s``, and back to the first after ``stable_s`` of running.
-    ``buffer_bytes_max`` is a safety net per collection: a write that fills Lite's buffer flushes it, and reads during
-    that flush may miss rows. MilvusStore flushes long before, while it holds reads off; so keep this large.
+    ``RESTART_DELAY_MAX_S``, and back to the first after ``STABLE_S`` of running.
 
     The child's start-up lines and a crash's traceback go to ``milvus-lite.log`` in the data directory, rewritten at
     each start; what it would log about requests is dropped, because it quotes filters and so user ids.
@@ -59,48 +63,23 @@ class MilvusLiteProcess:
         start_timeout_s: float = 60.0,
         stop_timeout_s: float = 10.0,
         restart_delay_s: float = 0.2,
-        restart_delay_max_s: float = 30.0,
-        stable_s: float = 60.0,
-        buffer_bytes_max: int = 64 * 1024 * 1024,
     ) -> None:
-        self._data_dir = Path(data_dir)
+        self.data_dir = Path(data_dir)
         self._start_timeout_s = start_timeout_s
         self._stop_timeout_s = stop_timeout_s
         self._restart_delay_s = restart_delay_s
-        self._restart_delay_max_s = restart_delay_max_s
-        self._stable_s = stable_s
-        self._buffer_bytes_max = buffer_bytes_max
-        self._port: int | None = None
+        self._port = _free_port()
+        self.uri = f"http://{HOST}:{self._port}"
         self._process: asyncio.subprocess.Process | None = None
         self._tasks = OwnedTasks("milvus lite")
-        self._restarts = 0
-
-    @property
-    def uri(self) -> str:
-        """Where the server listens; the same over restarts. Raises StoreUnavailable before the first start."""
-        if self._port is None:
-            raise StoreUnavailable("milvus lite is not started")
-        return f"http://{HOST}:{self._port}"
-
-    def choose_port(self) -> str:
-        """Settle where the server will listen, before it does; the uri."""
-        self._port = self._port or _free_port()
-        return self.uri
-
-    @property
-    def data_dir(self) -> Path:
-        return self._data_dir
+        self.restarts = 0
+        """How often the child was started again after it died."""
 
     @property
     def pid(self) -> int | None:
         """The child's process id, None when there is no child."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
-
-    @property
-    def restarts(self) -> int:
-        """How often the child was started again after it died."""
-        return self._restarts
 
     async def start(self) -> None:
         """Start the child and wait until it takes connections.
@@ -112,18 +91,16 @@ class MilvusLiteProcess:
         if self._process is not None:
             return
         try:
-            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreUnavailable(f"{self._data_dir} cannot be made: {error.strerror}") from None
-        self.choose_port()
-        assert self._port is not None
+            raise StoreUnavailable(f"{self.data_dir} cannot be made: {error.strerror}") from None
         try:
-            await self._start_child(self._port)
+            await self._start_child()
             self._tell_of_missing()
         except BaseException:
             self._process = None
             raise
-        self._tasks.spawn(self._keep_alive(self._port))
+        self._tasks.spawn(self._keep_alive())
 
     async def stop(self) -> None:
         """Stop the child: SIGTERM, then SIGKILL. Idempotent."""
@@ -139,11 +116,11 @@ class MilvusLiteProcess:
             process.kill()
             await process.wait()
 
-    async def _start_child(self, port: int) -> None:
-        process = self._process = await self._spawn(port)
+    async def _start_child(self) -> None:
+        process = self._process = await self._spawn()
         try:
             async with asyncio.timeout(self._start_timeout_s):
-                while not await _answers(port):
+                while not await _answers(self._port):
                     self._check_running(process)
                     await asyncio.sleep(POLL_S)
         except BaseException as error:
@@ -154,15 +131,15 @@ class MilvusLiteProcess:
                 raise StoreTimeout("milvus lite did not start within its deadline") from None
             raise
 
-    async def _spawn(self, port: int) -> asyncio.subprocess.Process:
-        log = os.open(self._data_dir / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        log = os.open(self.data_dir / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", milvus_lite_server.__name__, str(self._data_dir), str(port)),
+                *(sys.executable, "-m", milvus_lite_server.__name__, str(self.data_dir), str(self._port)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "MILVUS_LITE_MEMTABLE_MEMORY_LIMIT_BYTES": str(self._buffer_bytes_max)},
+                env={**os.environ, "MILVUS_LITE_MEMTABLE_MEMORY_LIMIT_BYTES": str(BUFFER_BYTES_MAX)},
                 start_new_session=True,  # Ctrl-C in a terminal is for semmem, which stops the child when it has drained
             )
         finally:
@@ -170,11 +147,11 @@ class MilvusLiteProcess:
 
     def _check_running(self, process: asyncio.subprocess.Process) -> None:
         if process.returncode == EXIT_LOCKED:
-            raise StoreError(f"{self._data_dir} is in use by another Milvus Lite process")
+            raise StoreError(f"{self.data_dir} is in use by another Milvus Lite process")
         if process.returncode == EXIT_DAMAGED:
             raise StoreDamaged(f"{self._named('damaged: ')} cannot be read: {REMEDY}")
         if process.returncode is not None:
-            log = self._data_dir / LOG_NAME
+            log = self.data_dir / LOG_NAME
             raise StoreUnavailable(f"milvus lite ended with code {process.returncode} while starting, see {log}")
 
     def _tell_of_missing(self) -> None:
@@ -184,27 +161,27 @@ class MilvusLiteProcess:
     def _named(self, kind: str) -> str:
         """The files that the child's log names as ``kind``."""
         try:
-            lines = (self._data_dir / LOG_NAME).read_text(errors="replace").splitlines()
+            lines = (self.data_dir / LOG_NAME).read_text(errors="replace").splitlines()
         except OSError:
             return ""
         files = [line.removeprefix(kind) for line in lines if line.startswith(kind)]
         more = f" and {len(files) - LINES_SHOWN_MAX} more" if len(files) > LINES_SHOWN_MAX else ""
         return ", ".join(files[:LINES_SHOWN_MAX]) + more
 
-    async def _keep_alive(self, port: int) -> None:
+    async def _keep_alive(self) -> None:
         delay_s = self._restart_delay_s
         while self._process is not None:
             began = time.monotonic()
             code = await self._process.wait()
-            if time.monotonic() - began >= self._stable_s:
+            if time.monotonic() - began >= STABLE_S:
                 delay_s = self._restart_delay_s
             why = ": a write to its files failed, nothing that was acknowledged is lost" if code == EXIT_STORAGE else ""
             logger.warning("milvus lite ended with code %s%s, starting it again in %.1f s", code, why, delay_s)
             await asyncio.sleep(delay_s)
-            delay_s = min(2 * delay_s, self._restart_delay_max_s)
-            self._restarts += 1
+            delay_s = min(2 * delay_s, RESTART_DELAY_MAX_S)
+            self.restarts += 1
             try:
-                await self._start_child(port)
+                await self._start_child()
             except StoreDamaged as error:
                 logger.error("milvus lite was not started again: %s", error)
             except StoreError as error:

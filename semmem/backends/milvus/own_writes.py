@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 from semmem.backends.milvus.rows import Row
 
@@ -55,7 +55,7 @@ class OwnWrites:
         self._settle_s = settle_s
         self._written: dict[str, dict[str, Written]] = {}
         self._order: OrderedDict[tuple[str, str], float] = OrderedDict()
-        self._unsure: OrderedDict[str, float] = OrderedDict()
+        self._unsure: TTLCache[str, float] = TTLCache(math.inf, settle_s, clock)
         self._caught_up: LRUCache[str, float] = LRUCache(USERS_MAX)
 
     # --- writes ------------------------------------------------------------------------------------------------------
@@ -72,7 +72,6 @@ class OwnWrites:
         if not self.lags:
             return
         self._unsure[user] = self.now()
-        self._unsure.move_to_end(user)
         self._caught_up.pop(user, None)
 
     # --- reads -------------------------------------------------------------------------------------------------------
@@ -134,5 +133,3 @@ class OwnWrites:
             del own[row_id]
             if not own:
                 del self._written[user]
-        while self._unsure and next(iter(self._unsure.values())) < until:
-            self._unsure.popitem(last=False)

@@ -9,19 +9,16 @@ steps, an older row stays: putting the same version again removes it, and so doe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Unpack
+from typing import Any
 from weakref import WeakValueDictionary
 
-from semmem.backends.milvus.answers import memories_in
-from semmem.backends.milvus.collection import WINDOW_MAX, MilvusCollection, batches
-from semmem.backends.milvus.connection import MilvusConnection, TlsOptions, tls_options
-from semmem.backends.milvus.flush import BackgroundFlush
-from semmem.backends.milvus.indexes import INDEXES
+from semmem.backends.milvus.background import BackgroundFlush, OwnedTasks, Reads
+from semmem.backends.milvus.collection import NOW, WHATEVER_OTHERS_WROTE, WINDOW_MAX, MilvusCollection, batches
+from semmem.backends.milvus.connection import MilvusConnection
+from semmem.backends.milvus.indexes import LITE_PREFIX
 from semmem.backends.milvus.own_writes import OwnWrites
-from semmem.backends.milvus.owned_tasks import OwnedTasks
-from semmem.backends.milvus.reads import Reads
 from semmem.backends.milvus.rows import (
     ALL_FIELDS,
     FOUND_FIELDS,
@@ -29,20 +26,17 @@ from semmem.backends.milvus.rows import (
     VERSION_FIELDS,
     Row,
     expired_filter,
+    memories_in,
     memory_of,
     newest,
     older_filter,
     row_in_scope,
     row_of,
-    was_said_until,
 )
-from semmem.backends.milvus.user_rows import NOW, WHATEVER_OTHERS_WROTE, UserRows
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.storable import best, check_memory, contains, page, usable_vector
 
-LITE = "milvus_lite"
-"""How the version of Milvus Lite begins."""
 BOUNDED_STALENESS_S = 5.0
 """How far behind a Bounded read of a server may be at most, by Milvus' default (``gracefulTime``)."""
 FILL_BATCH = 200
@@ -54,13 +48,12 @@ SWEEP_BATCH = 50
 class MilvusStore:
     """A Store in one Milvus collection with a partition key on the user.
 
-    ``uri`` is http(s)://host:port; ``signature`` names the embedding (a collection made for another one is refused).
+    ``server``: see ``server_options``. ``signature`` names the embedding (a collection of another one is refused).
     ``search_timeout_s`` bounds a search, ``read_timeout_s`` get, list, count and a search ``as_of`` a time,
     ``write_timeout_s`` one write once it is its turn, ``open_timeout_s`` connecting, creating and loading.
     ``rows_per_user_max`` bounds what one user's list may read (at most 16,384): beyond it StoreError.
-    ``flush`` None means only when the server is Milvus Lite; then after ``flush_rows`` rows or ``flush_interval_s``.
+    Milvus Lite's buffer is flushed after ``flush_rows`` rows or ``flush_interval_s``.
     ``sweep_rows_max`` bounds how many updated memories one sweep looks at.
-    ``tls``: see TlsOptions.
 
     Times come back in whole milliseconds. Hits carry no embedding; get and list do. Every read sees what this process
     wrote; what another wrote shows within 200 ms on a server (unless a search is ``as_of`` a time).
@@ -68,13 +61,11 @@ class MilvusStore:
 
     def __init__(
         self,
-        uri: str,
+        server: Mapping[str, Any],
         *,
         collection: str,
         dimension: int,
         signature: str,
-        token: str = "",
-        database: str = "",
         index: str = "FLAT",
         num_partitions: int = 16,
         search_timeout_s: float = 0.2,
@@ -82,16 +73,14 @@ class MilvusStore:
         write_timeout_s: float = 5.0,
         open_timeout_s: float = 30.0,
         rows_per_user_max: int = 5000,
-        flush: bool | None = None,
         flush_rows: int = 200,
         flush_interval_s: float = 2.0,
         sweep_rows_max: int = 100_000,
-        **tls: Unpack[TlsOptions],
     ) -> None:
         if not 0 < rows_per_user_max < WINDOW_MAX:
             raise ValueError(f"rows_per_user_max must be between 1 and {WINDOW_MAX - 1}")
         self._connection = MilvusConnection(
-            client_options={"uri": uri, "token": token, "db_name": database, **tls_options(tls)},
+            server=server,
             collection=collection,
             dimension=dimension,
             signature=signature,
@@ -99,18 +88,16 @@ class MilvusStore:
             num_partitions=num_partitions,
             open_timeout_s=open_timeout_s,
         )
-        self._collection = MilvusCollection(self._connection, index=index)
+        self._own = OwnWrites(settle_s=BOUNDED_STALENESS_S + write_timeout_s)
+        self._collection = MilvusCollection(self._connection, self._own, index=index, rows_max=rows_per_user_max)
         self._dimension = dimension
         self._search_timeout_s = search_timeout_s
         self._read_timeout_s = read_timeout_s
         self._write_timeout_s = write_timeout_s
         self._sweep_rows_max = sweep_rows_max
-        self._wants_flush = flush
         self._flushing = BackgroundFlush(self._flush, rows=flush_rows, interval_s=flush_interval_s)
         self._tasks = OwnedTasks("milvus")
         self._reads = Reads()
-        self._own = OwnWrites(settle_s=BOUNDED_STALENESS_S + write_timeout_s)
-        self._rows = UserRows(self._collection, self._own, is_exact=INDEXES[index].is_exact, rows_max=rows_per_user_max)
         self._opening = asyncio.Lock()
         self._writing = asyncio.Lock()
         self._writing_for: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -121,8 +108,8 @@ class MilvusStore:
             if self._connection.is_open:
                 return
             version = await self._connection.open()
-            self._own.lags = not version.startswith(LITE)
-            if self._wants_flush or (self._wants_flush is None and not self._own.lags):
+            self._own.lags = not version.startswith(LITE_PREFIX)
+            if not self._own.lags:
                 self._flushing.wrote(1)  # what an earlier process left in the buffer
                 self._tasks.spawn(self._flushing.run())
 
@@ -148,7 +135,7 @@ class MilvusStore:
             return []
         timeout_s = self._search_timeout_s if as_of is None else self._read_timeout_s
         async with self._connection.within("search", timeout_s), self._reads.reading():
-            rows = await self._rows.nearest(query, scope, types, now, limit=limit, as_of=as_of, timeout_s=timeout_s)
+            rows = await self._collection.nearest(query, scope, types, now, limit=limit, as_of=as_of)
         hits = (Hit(memory_of(row), row["cosine"], row["cosine"]) for row in rows)
         return best((hit for hit in hits if contains(scope, hit.memory, types)), limit)
 
@@ -169,9 +156,8 @@ class MilvusStore:
         return sum(1 for row in rows if row_in_scope(row, scope, types))
 
     async def health(self) -> None:
-        timeout_s = self._read_timeout_s
-        async with self._connection.within("health", timeout_s):
-            await self._collection.nothing(level="Bounded", timeout_s=timeout_s)
+        async with self._connection.within("health", self._read_timeout_s):
+            await self._collection.nothing(level="Bounded")
 
     def written_elsewhere(self, user: str) -> None:
         """As Lagging says."""
@@ -184,10 +170,10 @@ class MilvusStore:
         check_memory(scope, memory)
         row = row_of(memory, self._vector(memory), self._dimension)
         async with self._write("put", memory.user):
-            present = await self._rows.before_a_put(memory.user, memory.id, timeout_s=self._write_timeout_s)
+            present = await self._collection.before_a_put(memory.user, memory.id)
             highest = max((other["version"] for other in present), default=0)
             if highest < memory.version:
-                await self._collection.insert(row, timeout_s=self._write_timeout_s)
+                await self._collection.insert(row)
                 self._own.inserted(row)
                 self._flushing.wrote(1)
             older = [other["id"] for other in present if other["version"] < max(highest, memory.version)]
@@ -221,22 +207,16 @@ class MilvusStore:
 
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
         """(user, memory id) of rows whose time is over, of every user. A newer version of the memory may live on."""
-        timeout_s = self._read_timeout_s
-        async with self._connection.within("expired", timeout_s), self._reads.reading():
-            rows = await self._collection.rows(
-                expired_filter(now),
-                VERSION_FIELDS,
-                limit=min(limit, WINDOW_MAX),
-                timeout_s=timeout_s,
-                level="Bounded",
-            )
+        asked, limit = expired_filter(now), min(limit, WINDOW_MAX)
+        async with self._connection.within("expired", self._read_timeout_s), self._reads.reading():
+            rows = await self._collection.rows(asked, VERSION_FIELDS, limit=limit, level="Bounded")
         return list(dict.fromkeys((row["user_id"], row["memory_id"]) for row in rows))
 
     async def users(self) -> set[str]:
         """As Enumerable says."""
         timeout_s = self._read_timeout_s
         async with self._connection.within("users", timeout_s):
-            await self._collection.nothing(level="Strong", timeout_s=timeout_s)  # so much the pages show as well
+            await self._collection.nothing(level="Strong")  # so much the pages show as well
         return await self._collection.users(self._reads.reading, timeout_s=timeout_s)
 
     async def fill(self, memories: Sequence[Memory]) -> None:
@@ -245,7 +225,7 @@ class MilvusStore:
             rows = [row_of(memory, self._vector(memory), self._dimension) for memory in part]
             async with self._write("fill"):
                 try:
-                    await self._collection.insert(*rows, timeout_s=self._write_timeout_s)
+                    await self._collection.insert(*rows)
                 finally:
                     for memory in part:
                         self._own.unsure(memory.user)
@@ -263,11 +243,8 @@ class MilvusStore:
     async def _read(
         self, operation: str, user: str, fields: Sequence[str], memory_id: str | None = None
     ) -> Sequence[Row]:
-        timeout_s = self._read_timeout_s
-        async with self._connection.within(operation, timeout_s), self._reads.reading():
-            present = await self._rows.present(
-                user, memory_id, fields, as_of=WHATEVER_OTHERS_WROTE, timeout_s=timeout_s
-            )
+        async with self._connection.within(operation, self._read_timeout_s), self._reads.reading():
+            present = await self._collection.present(user, memory_id, fields, as_of=WHATEVER_OTHERS_WROTE)
         return present.whole()
 
     async def _forget(
@@ -284,11 +261,9 @@ class MilvusStore:
         fields = SCOPE_FIELDS if said_until is None else FOUND_FIELDS
         while True:
             async with self._write("forget", scope.user):
-                present = await self._rows.present(
-                    scope.user, memory_id, fields, as_of=as_of, timeout_s=self._write_timeout_s
-                )
+                present = await self._collection.present(scope.user, memory_id, fields, as_of=as_of)
                 asked = [row for row in newest(present.rows) if row_in_scope(row, scope, types)]
-                ids = {row["memory_id"] for row in asked if said_until is None or was_said_until(row, said_until)}
+                ids = {row["memory_id"] for row in asked if said_until is None or memory_of(row).said_at <= said_until}
                 doomed = {row["id"] for row in present.rows if row["memory_id"] in ids}
                 if not doomed and as_of == NOW:
                     present.whole()
@@ -314,22 +289,22 @@ class MilvusStore:
                 raise
 
     async def _reads_ended(self) -> None:
-        """Lite does not read snapshots (semmem.backends.milvus.reads)."""
+        """Lite does not read snapshots (``Reads``)."""
         if not self._own.lags:
             await self._reads.drained()
 
     async def _delete_rows(self, user: str, row_ids: Sequence[str]) -> None:
-        await self._collection.delete_rows(row_ids, timeout_s=self._write_timeout_s)
+        await self._collection.delete_rows(row_ids)
         self._own.deleted(user, row_ids)
         self._flushing.wrote(len(row_ids))
 
     async def _sweep_one(self, filter: str) -> int:
         async with self._write("sweep"):
             await self._reads_ended()
-            removed = await self._collection.delete(filter, timeout_s=self._write_timeout_s)
+            removed = await self._collection.delete(filter)
         self._flushing.wrote(removed)
         return removed
 
     async def _flush(self) -> None:
         async with self._write("flush"), self._reads.held_off():
-            await self._collection.flush(timeout_s=self._write_timeout_s)
+            await self._connection.call("flush")

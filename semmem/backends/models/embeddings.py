@@ -8,15 +8,15 @@ import base64
 import binascii
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from semmem.backends.models.circuit_breaker import CircuitBreaker
-from semmem.backends.models.json_http import OVERLOADED, JsonEndpoint, Overloaded, endpoint, failure
+from semmem.backends.models.json_http import HttpOptions, JsonEndpoint, Overloaded, Unanswered
 from semmem.memory import Vector
 from semmem.ports.embedder import unit
 from semmem.ports.errors import EmbedderBusy, EmbedderError, ModelError, ModelRefused, ModelUnavailable
@@ -25,6 +25,8 @@ Outcome = Vector | EmbedderError | None
 """Of one text; None: whoever asked for it left, and it is to be asked for again."""
 RECENT = 0.2
 """The weight of the last call in how long a call takes."""
+TEXT_CHARS_MAX = 4000
+ANSWER_BYTES_MAX = 32 * 1024 * 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -47,10 +49,7 @@ class HttpEmbedder:
 
     Whoever finds one of the ``calls_max`` calls free takes along what waits, up to ``batch_max`` texts, requests before
     background work; a call has ``timeout_s``. One try, without a retry: a request has no time for one, and what is
-    learnt is tried again later. After ``breaker_failures`` failed calls in a row nothing is sent for
-    ``breaker_open_s``; then one call may try. Texts are cut to ``text_chars_max`` characters. Of requests and of
-    background work at most ``queue_max`` texts wait each. An answer's body has at most ``answer_bytes_max`` bytes.
-    ``base_url`` is what precedes ``/embeddings`` (``/v1`` is added to a URL without a path).
+    learnt is tried again later. Of requests and of background work at most ``queue_max`` texts wait each.
     """
 
     def __init__(
@@ -59,27 +58,20 @@ class HttpEmbedder:
         model: str,
         *,
         dimension: int,
-        api_key: str | None = None,
         timeout_s: float = 5.0,
         batch_max: int = 32,
         calls_max: int = 4,
         queue_max: int = 256,
-        text_chars_max: int = 4000,
-        connect_timeout_s: float = 5.0,
-        answer_bytes_max: int = 32 * 1024 * 1024,
-        breaker_failures: int = 5,
-        breaker_open_s: float = 30.0,
-        clock: Callable[[], float] = time.monotonic,
+        **options: Unpack[HttpOptions],
     ) -> None:
-        if min(dimension, batch_max, calls_max, queue_max, text_chars_max) < 1 or timeout_s <= 0:
+        if min(dimension, batch_max, calls_max, queue_max) < 1 or timeout_s <= 0:
             raise ValueError("every limit is at least 1, and timeout_s more than 0")
         self._model = model
-        self._dimension = dimension
+        self.dimension = dimension
+        self.signature = f"openai/{model}/{dimension}"  # not the address, which may change
         self._timeout_s = timeout_s
         self._batch_max = batch_max
         self._queue_max = queue_max
-        self._text_chars_max = text_chars_max
-        self._clock = clock
         self._calls = asyncio.Semaphore(calls_max)
         self._call_s = 0.0
         self._is_overloaded = False
@@ -87,23 +79,8 @@ class HttpEmbedder:
         self._background: deque[_Caller] = deque()
         self._opened = False
         self._closed = False
-        self._breaker = CircuitBreaker(failures_max=breaker_failures, open_s=breaker_open_s, clock=clock)
-        self._endpoint = JsonEndpoint(
-            endpoint(base_url, "/embeddings"),
-            api_key=api_key,
-            connections_max=calls_max,
-            connect_timeout_s=connect_timeout_s,
-            answer_bytes_max=answer_bytes_max,
-        )
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
-    @property
-    def signature(self) -> str:
-        """``openai/<model>/<dimension>``. Not the address, which may change."""
-        return f"openai/{self._model}/{self._dimension}"
+        options = {"connections_max": calls_max, **options}
+        self._endpoint = JsonEndpoint(base_url, "/embeddings", answer_bytes_max=ANSWER_BYTES_MAX, **options)
 
     async def open(self) -> None:
         """Raises EmbedderError where the server refuses the model or makes another dimension. A server that is away
@@ -137,7 +114,7 @@ class HttpEmbedder:
         if within_s is not None and (expected_s := self._expected_s()) > within_s:
             raise EmbedderBusy(f"a vector would take {expected_s:.3f} s, more than {within_s} s")
         # A text that begins as a space is a text: some servers refuse an empty one.
-        caller = _Caller(text[: self._text_chars_max] or " ", asyncio.get_running_loop().create_future())
+        caller = _Caller(text[:TEXT_CHARS_MAX] or " ", asyncio.get_running_loop().create_future())
         while True:
             queue.append(caller)
             try:
@@ -196,18 +173,18 @@ class HttpEmbedder:
     async def _asked(self, texts: list[str]) -> list[Vector]:
         """Raises ModelUnavailable, ModelRefused."""
         body = {"model": self._model, "input": texts, "encoding_format": "base64"}
-        started = self._clock()
+        started = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout_s):
-                with self._breaker.watch():
-                    self._is_overloaded = False
-                    status, headers, content = await self._endpoint.post(body)
-                    self._is_overloaded = status in OVERLOADED
-                    if status != 200:
-                        raise failure(status, headers)
+                content = await self._endpoint.answer(body)
         except TimeoutError:
+            self._is_overloaded = False
             raise Overloaded("no answer within the deadline") from None
-        took_s = self._clock() - started
+        except Unanswered as error:
+            self._is_overloaded = isinstance(error, Overloaded)
+            raise
+        self._is_overloaded = False
+        took_s = time.monotonic() - started
         self._call_s += (took_s - self._call_s) * (RECENT if self._call_s else 1.0)
         return self._vectors(content, len(texts))
 
@@ -217,8 +194,8 @@ class HttpEmbedder:
             rows = [_row(found[index]) for index in range(count)]
         except (msgspec.DecodeError, LookupError, ValueError):
             raise ModelRefused("the answer does not hold a vector for each text") from None
-        if any(row.shape != (self._dimension,) for row in rows):
-            raise ModelRefused(f"vectors of dimension {len(rows[0])}, but dimension {self._dimension} is configured")
+        if any(row.shape != (self.dimension,) for row in rows):
+            raise ModelRefused(f"vectors of dimension {len(rows[0])}, but dimension {self.dimension} is configured")
         try:
             return [unit(row) for row in rows]
         except EmbedderError as error:

@@ -1,18 +1,22 @@
-"""JSON over HTTP to one URL: bounded answers, httpx's errors as ours. What all HTTP models have in common."""
+"""What all HTTP models have in common: JSON to one URL, bounded answers, httpx's errors as ours, a circuit breaker."""
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
+from typing import TypedDict
 
 import httpx
 
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 
+CONNECT_TIMEOUT_S = 5.0
 OVERLOADED = {429, 529}
 WORTH_ANOTHER_TRY = {408, 425, 500, 502, 503, 504}
 
@@ -29,26 +33,102 @@ class Overloaded(Unanswered):
     """The server is there, and has too much to do."""
 
 
+class CircuitBreaker:
+    """Closed until ``failures_max`` tries in a row failed; then open for ``open_s``; then half open: the next try
+    decides, and whoever comes meanwhile is turned away.
+
+    A try fails by ModelUnavailable or by being cancelled (no answer came in time). One that was refused has reached a
+    living server; any other exception says nothing about it.
+    """
+
+    def __init__(self, *, failures_max: int, open_s: float, clock: Callable[[], float]) -> None:
+        if failures_max < 1 or open_s < 0:
+            raise ValueError("failures_max must be at least 1 and open_s not negative")
+        self._failures_max = failures_max
+        self._open_s = open_s
+        self._clock = clock
+        self._failures = 0
+        self._open_until = -math.inf
+        self._probing = False
+
+    def anew(self) -> CircuitBreaker:
+        """A closed one with the same limits."""
+        return CircuitBreaker(failures_max=self._failures_max, open_s=self._open_s, clock=self._clock)
+
+    @property
+    def state(self) -> str:
+        """``closed``, ``open`` or ``half_open``."""
+        if self._failures < self._failures_max:
+            return "closed"
+        return "open" if self._clock() < self._open_until else "half_open"
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Around one try. Raises ModelUnavailable when it must not be made."""
+        probe = self._admit()
+        try:
+            yield
+        except (ModelUnavailable, asyncio.CancelledError):
+            self._fail()
+            raise
+        except ModelRefused:
+            self._failures = 0
+            raise
+        else:
+            self._failures = 0
+        finally:
+            if probe:
+                self._probing = False
+
+    def _admit(self) -> bool:
+        """Whether the try that now begins is the one that decides."""
+        state = self.state
+        if state == "open" or (state == "half_open" and self._probing):
+            raise ModelUnavailable("circuit open")
+        probe = state == "half_open"
+        self._probing = self._probing or probe
+        return probe
+
+    def _fail(self) -> None:
+        self._failures += 1
+        if self._failures >= self._failures_max:
+            self._open_until = self._clock() + self._open_s
+
+
+class HttpOptions(TypedDict, total=False):
+    """After ``breaker_failures`` failed tries in a row nothing is sent for ``breaker_open_s``; then one try may."""
+
+    api_key: str | None
+    connections_max: int
+    breaker_failures: int
+    breaker_open_s: float
+    clock: Callable[[], float]
+
+
 class JsonEndpoint:
-    """One URL that takes a JSON object. Redirects are not followed, proxies of the environment are not used.
+    """``path`` below ``base_url`` (``/v1`` is added to a URL without a path), which takes a JSON object. Redirects are
+    not followed, proxies of the environment are not used.
 
     Answers have at most ``answer_bytes_max`` bytes. ``headers`` are sent with every call. Only connecting has a timeout
-    of its own: callers bound the whole.
+    of its own: callers bound the whole. Raises ValueError for what is no URL.
     """
 
     def __init__(
         self,
-        url: str,
+        base_url: str,
+        path: str,
         *,
+        answer_bytes_max: int,
+        headers: Mapping[str, str] = MappingProxyType({}),
         api_key: str | None = None,
         connections_max: int = 8,
-        connect_timeout_s: float = 5.0,
-        answer_bytes_max: int = 256 * 1024,
-        headers: Mapping[str, str] = MappingProxyType({}),
+        breaker_failures: int = 5,
+        breaker_open_s: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._url = url
-        self._connect_timeout_s = connect_timeout_s
+        self._url = _url(base_url, path)
         self._answer_bytes_max = answer_bytes_max
+        self.breaker = CircuitBreaker(failures_max=breaker_failures, open_s=breaker_open_s, clock=clock)
         self._client = httpx.AsyncClient(
             headers={**_headers(api_key), **headers},
             limits=httpx.Limits(max_connections=connections_max, max_keepalive_connections=connections_max),
@@ -56,10 +136,19 @@ class JsonEndpoint:
             trust_env=False,
         )
 
+    async def answer(self, body: Mapping[str, object]) -> bytes:
+        """The body of an answer with status 200, of one try that the breaker watches. Raises ModelUnavailable,
+        ModelRefused."""
+        with self.breaker.watch():
+            status, headers, content = await self.post(body)
+            if status != 200:
+                raise failure(status, headers)
+            return content
+
     async def post(self, body: Mapping[str, object]) -> tuple[int, httpx.Headers, bytes]:
         """Status, headers and body of one answer. Raises Unanswered when there is none, ModelRefused when it is too
         large, ModelUnavailable after ``close``."""
-        timeout = httpx.Timeout(None, connect=self._connect_timeout_s)
+        timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)
         try:
             async with self._client.stream("POST", self._url, content=_json(body), timeout=timeout) as response:
                 return response.status_code, response.headers, await self._bounded(response)
@@ -87,8 +176,7 @@ class JsonEndpoint:
         return bytes(content)
 
 
-def endpoint(base_url: str, path: str) -> str:
-    """``path`` below ``base_url``; ``/v1`` is added to a URL without a path. Raises ValueError."""
+def _url(base_url: str, path: str) -> str:
     try:
         url = httpx.URL(base_url.rstrip("/"))
     except httpx.InvalidURL:

@@ -7,21 +7,18 @@ import copy
 import json
 import math
 import random
-import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 from cachetools import LRUCache
 
-from semmem.backends.models.circuit_breaker import CircuitBreaker
-from semmem.backends.models.json_http import JsonEndpoint, Unanswered, endpoint, failure
+from semmem.backends.models.json_http import HttpOptions, JsonEndpoint, Unanswered, failure
 from semmem.memory import Message
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 from semmem.ports.models import OWN_CALL_HEADERS
 
-JSON_MODES = ("json_schema", "json_object+schema", "json_object", "none")
-"""From strict to free. The second is what llama.cpp's Python server takes in place of the first."""
-
+ANSWER_BYTES_MAX = 256 * 1024
+BACKOFF_MAX_S = 8.0
 NEWER_TOKENS_NAME = "max_completion_tokens"
 COMPLAINT_BYTES = 4096
 """Of an answer that refuses, so much is looked at for the option that it refuses."""
@@ -36,11 +33,9 @@ _MAY_MEAN_FORMAT = {400, 415, 422, 500, 501}
 class OpenAIModel:
     """One model of one server. Implements LanguageModel and NamedModels.
 
-    ``base_url`` is what precedes ``/chat/completions`` (``/v1`` is added to a URL without a path). An answer has at
-    most ``max_tokens`` tokens and its body ``answer_bytes_max`` bytes. A failed try is repeated up to ``retries`` times
-    within the caller's timeout, after ``backoff_s`` doubled each time up to ``backoff_max_s``, half of it random, or
-    after what the server's Retry-After says. After ``breaker_failures`` failed tries in a row nothing is sent for
-    ``breaker_open_s``; then one call may try. Redirects are not followed, proxies of the environment are not used.
+    An answer has at most ``max_tokens`` tokens. A failed try is repeated up to ``retries`` times within the caller's
+    timeout, after ``backoff_s`` doubled each time up to ``BACKOFF_MAX_S``, half of it random, or after what the
+    server's Retry-After says.
 
     A server that refuses a JSON mode is asked in the next freer one from then on. The prompt must therefore describe
     the JSON it wants by itself. A model that refuses ``max_tokens`` or a temperature is asked in the way it takes.
@@ -51,37 +46,23 @@ class OpenAIModel:
         base_url: str,
         model: str,
         *,
-        api_key: str | None = None,
         max_tokens: int = 500,
-        max_tokens_name: str = "max_tokens",
         temperature: float | None = 0.0,
-        connections_max: int = 8,
-        connect_timeout_s: float = 5.0,
-        answer_bytes_max: int = 256 * 1024,
         retries: int = 2,
         backoff_s: float = 0.5,
-        backoff_max_s: float = 8.0,
-        breaker_failures: int = 5,
-        breaker_open_s: float = 30.0,
-        clock: Callable[[], float] = time.monotonic,
+        **options: Unpack[HttpOptions],
     ) -> None:
-        self._options: dict[str, object] = {"model": model, max_tokens_name: max_tokens}
+        self._options: dict[str, object] = {"model": model, "max_tokens": max_tokens}
         if temperature is not None:
             self._options["temperature"] = temperature
         self._retries = retries
         self._backoff_s = backoff_s
-        self._backoff_max_s = backoff_max_s
-        self._breaker = CircuitBreaker(failures_max=breaker_failures, open_s=breaker_open_s, clock=clock)
         self._mode = 0
         self._mode_proven = False
         self._endpoint = JsonEndpoint(
-            endpoint(base_url, "/chat/completions"),
-            api_key=api_key,
-            connections_max=connections_max,
-            connect_timeout_s=connect_timeout_s,
-            answer_bytes_max=answer_bytes_max,
-            headers=OWN_CALL_HEADERS,
+            base_url, "/chat/completions", answer_bytes_max=ANSWER_BYTES_MAX, headers=OWN_CALL_HEADERS, **options
         )
+        self._breaker = self._endpoint.breaker
         self._named: LRUCache[str, OpenAIModel] = LRUCache(maxsize=NAMES_MAX)
 
     def named(self, name: str) -> OpenAIModel:
@@ -127,14 +108,15 @@ class OpenAIModel:
         """Ask in the strictest JSON mode that the server was not seen to refuse."""
         if schema is None:
             return await self._send(body)
-        for mode in range(self._mode, len(JSON_MODES)):
+        modes, mode = _json_modes(schema), self._mode
+        while True:
             try:
-                answer = await self._send({**body, **_response_format(JSON_MODES[mode], schema)})
+                answer = await self._send({**body, **modes[mode]})
             except _FormatRefused:
-                continue
-            self._mode, self._mode_proven = mode, True
-            return answer
-        raise AssertionError("unreachable: without a JSON mode there is none to refuse")
+                mode += 1
+            else:
+                self._mode, self._mode_proven = mode, True
+                return answer
 
     async def _send(self, body: dict[str, object]) -> str:
         """One try, watched by the breaker."""
@@ -165,7 +147,7 @@ class OpenAIModel:
         return status in _MAY_MEAN_FORMAT and (not self._mode_proven or _names_format(content))
 
     def _backoff(self, attempt: int) -> float:
-        whole_s = min(self._backoff_s * 2.0**attempt, self._backoff_max_s)
+        whole_s = min(self._backoff_s * 2.0**attempt, BACKOFF_MAX_S)
         return whole_s * random.uniform(0.5, 1.0)
 
 
@@ -183,16 +165,17 @@ def _adapted(options: dict[str, object], complaint: str) -> dict[str, object]:
     return adapted
 
 
-def _response_format(mode: str, schema: dict[str, object]) -> dict[str, object]:
-    match mode:
-        case "json_schema":
-            named = {"name": "answer", "strict": True, "schema": schema}
-            return {"response_format": {"type": "json_schema", "json_schema": named}}
-        case "json_object+schema":
-            return {"response_format": {"type": "json_object", "schema": schema}}
-        case "json_object":
-            return {"response_format": {"type": "json_object"}}
-    return {}
+def _json_modes(schema: dict[str, object]) -> Sequence[dict[str, object]]:
+    """What is added to a body, from strict to free. The second is what llama.cpp's Python server takes in place of the
+    first; the last has nothing to refuse."""
+    named = {"name": "answer", "strict": True, "schema": schema}
+    formats: Sequence[dict[str, object] | None] = (
+        {"type": "json_schema", "json_schema": named},
+        {"type": "json_object", "schema": schema},
+        {"type": "json_object"},
+        None,
+    )
+    return [{"response_format": each} if each else {} for each in formats]
 
 
 def _names_format(content: bytes) -> bool:

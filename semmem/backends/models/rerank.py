@@ -5,47 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
-from semmem.backends.models.circuit_breaker import CircuitBreaker
-from semmem.backends.models.json_http import JsonEndpoint, endpoint, failure
+from semmem.backends.models.json_http import HttpOptions, JsonEndpoint
 from semmem.ports.errors import ModelRefused, ModelUnavailable
+
+ANSWER_BYTES_MAX = 1024 * 1024
 
 
 class HttpReranker:
     """One reranking model of one server. Implements Reranker.
 
     Sent is ``{model, query, documents, top_n}``; understood is ``{"results": [{"index", "relevance_score"}]}`` in any
-    order (``data`` in place of ``results`` too). ``base_url`` is what precedes ``/rerank`` (``/v1`` is added to a URL
-    without a path). One try, without a retry: whoever waits has an order already. After ``breaker_failures`` failed
-    tries in a row nothing is sent for ``breaker_open_s``; then one call may try. An answer's body has at most
-    ``answer_bytes_max`` bytes.
+    order (``data`` in place of ``results`` too). One try, without a retry: whoever waits has an order already.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        model: str,
-        *,
-        api_key: str | None = None,
-        connections_max: int = 8,
-        connect_timeout_s: float = 5.0,
-        answer_bytes_max: int = 1024 * 1024,
-        breaker_failures: int = 5,
-        breaker_open_s: float = 30.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, base_url: str, model: str, **options: Unpack[HttpOptions]) -> None:
         self._model = model
-        self._breaker = CircuitBreaker(failures_max=breaker_failures, open_s=breaker_open_s, clock=clock)
-        self._endpoint = JsonEndpoint(
-            endpoint(base_url, "/rerank"),
-            api_key=api_key,
-            connections_max=connections_max,
-            connect_timeout_s=connect_timeout_s,
-            answer_bytes_max=answer_bytes_max,
-        )
+        self._endpoint = JsonEndpoint(base_url, "/rerank", answer_bytes_max=ANSWER_BYTES_MAX, **options)
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout_s: float) -> list[float]:
         """The texts' scores, in their order. Raises ModelUnavailable, and ModelRefused also for an answer that does not
@@ -55,11 +33,7 @@ class HttpReranker:
         body = {"model": self._model, "query": query, "documents": list(texts), "top_n": len(texts)}
         try:
             async with asyncio.timeout(timeout_s):
-                with self._breaker.watch():
-                    status, headers, content = await self._endpoint.post(body)
-                    if status != 200:
-                        raise failure(status, headers)
-                    return _scores(content, len(texts))
+                return _scores(await self._endpoint.answer(body), len(texts))
         except TimeoutError:
             raise ModelUnavailable("no answer within the deadline") from None
 

@@ -26,11 +26,7 @@ QUANTILE = 0.99
 OTHERS_POLLS = 20
 OTHERS_POLL_S = 0.1
 FILTERED: dict[str, models.PayloadSchemaType] = {
-    "type": models.PayloadSchemaType.KEYWORD,
-    "status": models.PayloadSchemaType.KEYWORD,
-    "project": models.PayloadSchemaType.KEYWORD,
-    "agent": models.PayloadSchemaType.KEYWORD,
-    "session": models.PayloadSchemaType.KEYWORD,
+    **dict.fromkeys(("type", "status", "project", "agent", "session"), models.PayloadSchemaType.KEYWORD),
     "version": models.PayloadSchemaType.INTEGER,
     "expires_at": models.PayloadSchemaType.FLOAT,
 }

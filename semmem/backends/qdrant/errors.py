@@ -7,6 +7,7 @@ import errno
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 
 import httpx
 from qdrant_client.common.client_exceptions import QdrantException
@@ -20,12 +21,19 @@ NO_ROOM_WORDS = (b"No space left on device", b"out of disk space", b"not enough 
 """What a server says in the text of a 500 (the first is the system's own)."""
 
 
+call_timeout_s: ContextVar[float] = ContextVar("of the calls within")
+
+
 @asynccontextmanager
 async def within(operation: str, timeout_s: float) -> AsyncIterator[None]:
-    """A deadline for everything inside, and Qdrant's errors as ours."""
-    with our_errors(operation):
-        async with asyncio.timeout(timeout_s):
-            yield
+    """A deadline for everything inside, and for each call; Qdrant's errors as ours."""
+    token = call_timeout_s.set(timeout_s)
+    try:
+        with our_errors(operation):
+            async with asyncio.timeout(timeout_s):
+                yield
+    finally:
+        call_timeout_s.reset(token)
 
 
 @asynccontextmanager

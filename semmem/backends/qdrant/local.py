@@ -18,12 +18,10 @@ from typing import Any, TypeVar
 
 from qdrant_client import QdrantClient
 
-from semmem.backends.disk_room import check_room
+from semmem.backends.disk_room import require_room
 from semmem.backends.qdrant.errors import opening, our_errors
-from semmem.ports.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
+from semmem.ports.errors import StoreDamaged, StoreError, StoreUnavailable
 
-ROOM_BYTES = 256 * 1024
-"""A batch's worth of memories; more than any one of them needs."""
 LOCK_NAME = ".lock"
 REMEDY = "put it back from a backup, or move it away to begin empty"
 
@@ -31,7 +29,8 @@ Result = TypeVar("Result")
 
 
 class LocalQdrant:
-    """An Engine in ``folder`` (made with mode 0700). At most ``waiting_max`` calls wait for the thread."""
+    """In ``folder`` (made with mode 0700), with any number of collections. At most ``waiting_max`` calls wait for the
+    thread, ``open_timeout_s`` bounds opening as a whole."""
 
     is_server = False
 
@@ -45,8 +44,8 @@ class LocalQdrant:
         self._opened = False
 
     async def open(self) -> None:
-        """As Engine says. Raises StoreUnavailable while another process has the folder, StoreDamaged when a file in it
-        cannot be read."""
+        """Idempotent. Raises StoreUnavailable while another process has the folder, StoreDamaged when a file in it
+        cannot be read; may then be called again."""
         if self._opened:
             return
         self._thread = self._thread or ThreadPoolExecutor(1, "qdrant-local")
@@ -62,28 +61,26 @@ class LocalQdrant:
             await asyncio.to_thread(thread.shutdown)
 
     async def ask(self, operation: str, **arguments: Any) -> Any:
-        if not self._opened:
-            raise StoreUnavailable("the Qdrant store is closed")
-        return await self._submit(lambda: getattr(self._connected(), operation)(**arguments))
+        """One call of the client. Raises StoreUnavailable when it is not open, and whatever the client raises."""
+        return await self._once_open(lambda: getattr(self._connected(), operation)(**arguments))
 
-    async def drop(self, name: str, timeout_s: float) -> None:
-        """As Engine says. Calls wait for it."""
-        if not self._opened:
-            raise StoreUnavailable("the Qdrant store is closed")
-        await self._submit(lambda: self._drop(name))
+    async def drop(self, name: str) -> None:
+        """A collection with all that it holds. Calls wait for it. Raises as ``ask``."""
+        await self._once_open(lambda: self._drop(name))
 
-    async def purge(self, name: str) -> None:
+    async def purge(self, name: str) -> bool:
         """Rewrite that collection's file without what was removed, and forget it in memory too. Calls wait for it."""
-        if not self._opened:
-            raise StoreUnavailable("the Qdrant store is closed")
-        await self._submit(lambda: self._purge(name))
+        await self._once_open(lambda: self._purge(name))
+        return True
 
     async def check_room(self) -> None:
-        """Raises StoreFull when nothing can be written to the folder now."""
-        try:
-            await asyncio.to_thread(check_room, self._folder, ROOM_BYTES)
-        except OSError as error:
-            raise StoreFull(f"nothing can be written to {self._folder}: {error.strerror}") from None
+        """As Collections says."""
+        await require_room(self._folder)
+
+    async def _once_open(self, work: Callable[[], Result]) -> Result:
+        if not self._opened:
+            raise StoreUnavailable("the Qdrant store is closed")
+        return await self._submit(work)
 
     async def _submit(self, work: Callable[[], Result]) -> Result:
         """A caller whose deadline passes leaves; what has begun goes on to its end."""

@@ -13,7 +13,7 @@ import httpx
 from qdrant_client import AsyncQdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException
 
-from semmem.backends.qdrant.errors import opening, our_errors
+from semmem.backends.qdrant.errors import call_timeout_s, opening, our_errors
 from semmem.ports.errors import StoreError, StoreUnavailable
 
 VERSION_MIN = (1, 16)
@@ -30,31 +30,31 @@ class Tls:
     key_file: str = ""
 
 
+SYSTEM_AUTHORITIES = Tls()
+
+
 class QdrantServer:
-    """An Engine at ``url`` (http(s)://host:port). Proxies of the environment are not used.
+    """At ``url`` (http(s)://host:port), with any number of collections. Proxies of the environment are not used.
 
     ``open_timeout_s`` bounds opening as a whole. A call that lost its connection is made once more: all are such that
     doing them twice changes nothing.
     """
 
     is_server = True
+    """Indexes, quantisation and read consistency mean something to it."""
 
     def __init__(
-        self,
-        url: str,
-        *,
-        api_key: str = "",
-        tls: Tls | None = None,
-        open_timeout_s: float = 30.0,
+        self, url: str, *, api_key: str = "", tls: Tls = SYSTEM_AUTHORITIES, open_timeout_s: float = 30.0
     ) -> None:
         self._url = url
         self._api_key = api_key
-        self._tls = tls or Tls()
+        self._tls = tls
         self._open_timeout_s = open_timeout_s
         self._client: AsyncQdrantClient | None = None
         self._opened = False
 
     async def open(self) -> None:
+        """Idempotent. Raises StoreError, and may then be called again."""
         if self._opened:
             return
         with our_errors("open (a TLS file?)"):
@@ -69,24 +69,35 @@ class QdrantServer:
         if client is not None:
             await client.close()
 
-    async def drop(self, name: str, timeout_s: float) -> None:
-        await self.ask("delete_collection", collection_name=name, timeout=math.ceil(timeout_s))
+    async def drop(self, name: str) -> None:
+        """A collection with all that it holds. Inside ``within``; raises as ``ask``."""
+        await self.ask("delete_collection", collection_name=name, timeout=math.ceil(call_timeout_s.get()))
+
+    async def purge(self, name: str) -> bool:
+        """False: it takes removed points out of its files when it optimises, as it likes."""
+        return False
+
+    async def check_room(self) -> None:
+        """It has its own disk."""
 
     async def ask(self, operation: str, **arguments: Any) -> Any:
+        """One call of the client. Raises StoreUnavailable when it is not open, and whatever the client raises."""
         if not self._opened:
             raise StoreUnavailable("the Qdrant store is closed")
         return await self._ask(operation, **arguments)
 
     async def _ask(self, operation: str, **arguments: Any) -> Any:
-        for last in (False, True):
-            if self._client is None:
-                raise StoreUnavailable("the Qdrant store is closed")
-            try:
-                return await getattr(self._client, operation)(**arguments)
-            except ResponseHandlingException as error:
-                if last or not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
-                    raise
-        raise AssertionError("unreachable")
+        try:
+            return await self._ask_once(operation, **arguments)
+        except ResponseHandlingException as error:
+            if not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
+                raise
+        return await self._ask_once(operation, **arguments)
+
+    async def _ask_once(self, operation: str, **arguments: Any) -> Any:
+        if self._client is None:
+            raise StoreUnavailable("the Qdrant store is closed")
+        return await getattr(self._client, operation)(**arguments)
 
     def _connected(self) -> AsyncQdrantClient:
         options: dict[str, Any] = {"verify": _context(self._tls)} if self._url.startswith("https://") else {}

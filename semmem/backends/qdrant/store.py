@@ -7,26 +7,31 @@ older, so replicas need no lock between them; a removal names the versions it re
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from qdrant_client import models
 
 from semmem.backends.qdrant import points
 from semmem.backends.qdrant.collection import Collection, ensure, search_params
-from semmem.backends.qdrant.engine import Engine
-from semmem.backends.qdrant.errors import opening, our_errors, within
+from semmem.backends.qdrant.errors import call_timeout_s, opening, our_errors, within
 from semmem.backends.qdrant.local import LocalQdrant
-from semmem.backends.qdrant.requests import PAGE_POINTS, Requests
+from semmem.backends.qdrant.server import QdrantServer
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector, are_passages
 from semmem.ports.errors import StoreError
 from semmem.ports.storable import best, check_memory, contains, page, usable_vector
 
+PAGE_POINTS = 500
+"""Points in one answer of a scan: with vectors some 5 MB of JSON."""
+REMOVE_BATCH = 200
+"""Points in one removal; each adds a clause to the filter."""
+
 
 class QdrantStore:
-    """``is_lent``: somebody else opens and closes the engine. ``open_timeout_s`` bounds making or checking the
+    """In an ``engine`` that somebody else opens and closes. ``open_timeout_s`` bounds making or checking the
     collection, ``search_timeout_s`` a search, ``read_timeout_s`` get, list, count and a search ``as_of`` a time,
-    ``write_timeout_s`` one write. ``rows_per_user_max`` bounds what one user's list may read: beyond it StoreError.
+    ``write_timeout_s`` one write, ``purge_timeout_s`` a purge. ``rows_per_user_max`` bounds what one user's list may
+    read: beyond it StoreError.
 
     A write returns when it is applied, so ``as_of`` changes nothing but the deadline. Hits carry no embedding; get and
     list do.
@@ -34,37 +39,34 @@ class QdrantStore:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: QdrantServer | LocalQdrant,
         collection: Collection,
         *,
-        is_lent: bool = False,
         open_timeout_s: float = 30.0,
         search_timeout_s: float = 0.2,
         read_timeout_s: float = 2.0,
         write_timeout_s: float = 5.0,
+        purge_timeout_s: float = 60.0,
         rows_per_user_max: int = 5000,
     ) -> None:
         self._engine = engine
         self._collection = collection
-        self._is_lent = is_lent
+        # The local mode ignores them, and says so each time.
+        self._search_params = {"search_params": search_params(collection)} if engine.is_server else {}
         self._open_timeout_s = open_timeout_s
-        self._requests = Requests(engine, collection.name, search_params(collection) if engine.is_server else None)
-        self._dimension = collection.dimension
         self._search_timeout_s = search_timeout_s
         self._read_timeout_s = read_timeout_s
         self._write_timeout_s = write_timeout_s
+        self._purge_timeout_s = purge_timeout_s
         self._rows_per_user_max = rows_per_user_max
 
     async def open(self) -> None:
         """As the port says; makes the collection when there is none."""
-        if not self._is_lent:
-            await self._engine.open()
         async with opening(self._open_timeout_s, self.close):
-            await ensure(self._ask, self._collection, on_server=self._engine.is_server)
+            await ensure(self._engine_asked, self._collection, on_server=self._engine.is_server)
 
     async def close(self) -> None:
-        if not self._is_lent:
-            await self._engine.close()
+        """Nothing is its own."""
 
     # --- reads -------------------------------------------------------------------------------------------------------
 
@@ -78,50 +80,57 @@ class QdrantStore:
         types: Sequence[MemoryType] = (),
         as_of: float | None = None,
     ) -> list[Hit]:
-        query = usable_vector(vector, self._dimension)
+        query = usable_vector(vector, self._collection.dimension)
         if limit < 1:
             return []
-        asked = points.retrievable(scope, types, now)
-        timeout_s = self._search_timeout_s if as_of is None else self._read_timeout_s
-        async with within("search", timeout_s):
-            found = await self._requests.nearest(
-                query, asked, limit=limit, timeout_s=timeout_s, vectors=are_passages(types)
+        async with within("search", self._search_timeout_s if as_of is None else self._read_timeout_s):
+            found = await self._ask(
+                "query_points",
+                query=query.tolist(),
+                using=points.VECTOR,
+                query_filter=points.retrievable(scope, types, now),
+                limit=limit,
+                with_payload=True,
+                with_vectors=are_passages(types),
+                **self._search_params,
             )
-        return best((hit for hit in map(_hit, found) if contains(scope, hit.memory, types)), limit)
+        hits = map(_hit, found.points)
+        return best((hit for hit in hits if contains(scope, hit.memory, types)), limit)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        asked, timeout_s = points.one_memory(scope, memory_id), self._read_timeout_s
-        async with within("get", timeout_s):
-            found, _ = await self._requests.page(asked, limit=1, timeout_s=timeout_s, vectors=True)
+        async with within("get", self._read_timeout_s):
+            found, _ = await self._page(points.one_memory(scope, memory_id), limit=1, vectors=True)
         return points.memory_of(found[0]) if found else None
 
     async def list(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. Qdrant sorts by one field and not its ties, so all is read, whatever the page."""
-        asked, timeout_s = points.in_scope(scope, types), self._read_timeout_s
-        async with within("list", timeout_s):
-            found = await self._requests.all(
-                asked, points_max=self._rows_per_user_max, timeout_s=timeout_s, vectors=vectors
-            )
+        found: list[models.Record] = []
+        async with within("list", self._read_timeout_s):
+            async for point in self._each(points.in_scope(scope, types), vectors=vectors):
+                found.append(point)
+                if len(found) > self._rows_per_user_max:
+                    raise StoreError(f"a user has more than rows_per_user_max={self._rows_per_user_max} rows")
         return page(map(points.memory_of, found), limit=limit, offset=offset)
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
         async with within("count", self._read_timeout_s):
-            return await self._requests.count(points.in_scope(scope, types), timeout_s=self._read_timeout_s)
+            return await self._count(points.in_scope(scope, types))
 
     async def health(self) -> None:
         async with within("health", self._read_timeout_s):
-            await self._requests.page(points.nothing(), limit=1, timeout_s=self._read_timeout_s)
+            await self._page(points.nothing(), limit=1)
 
     # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, memory: Memory) -> None:
         check_memory(scope, memory)
-        vector = None if memory.embedding is None else usable_vector(memory.embedding, self._dimension)
-        point, timeout_s = points.point_of(memory, vector), self._write_timeout_s
-        async with within("put", timeout_s):
-            await self._requests.put(point, points.older_than(memory), timeout_s=timeout_s)
+        embedding = memory.embedding
+        vector = None if embedding is None else usable_vector(embedding, self._collection.dimension)
+        point, replaces = points.point_of(memory, vector), points.older_than(memory)
+        async with within("put", self._write_timeout_s):
+            await self._ask("upsert", points=[point], update_filter=replaces, wait=True)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         return await self._remove_all(points.one_memory(scope, memory_id), "forget") > 0
@@ -139,14 +148,15 @@ class QdrantStore:
                     return len({id for id, _ in removed})
                 if doomed <= removed:
                     raise StoreError("qdrant forget: removed points are still there")
-                await self._requests.remove_exactly(scope.user, sorted(doomed), timeout_s=self._write_timeout_s)
+                chosen = sorted(doomed)
+                for start in range(0, len(chosen), REMOVE_BATCH):
+                    await self._remove(points.exactly(scope.user, chosen[start : start + REMOVE_BATCH]))
             removed |= doomed
 
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
         """As Sweepable says."""
-        asked, timeout_s = points.expired(now), self._read_timeout_s
-        async with within("expired", timeout_s):
-            found, _ = await self._requests.page(asked, limit=limit, timeout_s=timeout_s, fields=points.OWNER_FIELDS)
+        async with within("expired", self._read_timeout_s):
+            found, _ = await self._page(points.expired(now), limit=limit, fields=points.OWNER_FIELDS)
         return [points.owner_of(point) for point in found]
 
     async def sweep(self, now: float, *, expired: bool = True) -> int:
@@ -155,15 +165,11 @@ class QdrantStore:
 
     async def users(self) -> set[str]:
         """As Enumerable says; each page of points has the deadline of one write."""
-        timeout_s, found, offset = self._write_timeout_s, set[str](), None
+        found, offset = set[str](), None
         while True:
-            async with within("users", timeout_s):
-                seen, offset = await self._requests.page(
-                    points.everything(),
-                    limit=PAGE_POINTS,
-                    timeout_s=timeout_s,
-                    fields=points.OWNER_FIELDS,
-                    offset=offset,
+            async with within("users", self._write_timeout_s):
+                seen, offset = await self._page(
+                    points.everything(), limit=PAGE_POINTS, fields=points.OWNER_FIELDS, offset=offset
                 )
             found |= {points.owner_of(point)[0] for point in seen}
             if offset is None:
@@ -175,49 +181,70 @@ class QdrantStore:
             await self.put(Scope(memory.user), memory)
 
     async def purge(self) -> bool:
-        """As Purgeable says. False: a server takes removed points out of its files when it optimises, as it likes."""
-        return False
+        """As Purgeable says: True in the local mode."""
+        async with within("purge", self._purge_timeout_s):
+            return await self._engine.purge(self._collection.name)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    async def _ask(self, operation: str, **arguments: Any) -> Any:
+    async def _engine_asked(self, operation: str, **arguments: Any) -> Any:
         with our_errors(operation):
             return await self._engine.ask(operation, **arguments)
 
+    async def _ask(self, operation: str, **arguments: Any) -> Any:
+        """About points, inside ``within``. The server gives up too, in whole seconds."""
+        timeout = math.ceil(call_timeout_s.get())
+        return await self._engine.ask(operation, collection_name=self._collection.name, timeout=timeout, **arguments)
+
+    async def _page(
+        self,
+        asked: models.Filter,
+        *,
+        limit: int,
+        fields: Sequence[str] = (),
+        vectors: bool = False,
+        offset: Any = None,
+    ) -> tuple[Sequence[models.Record], Any]:
+        """Points by id, and where the next page begins (None: this was the last). No ``fields``: all of them."""
+        found, following = await self._ask(
+            "scroll",
+            scroll_filter=asked,
+            limit=limit,
+            offset=offset,
+            with_payload=list(fields) or True,
+            with_vectors=[points.VECTOR] if vectors else False,
+        )
+        return found, following
+
+    async def _each(
+        self, asked: models.Filter, *, fields: Sequence[str] = (), vectors: bool = False
+    ) -> AsyncIterator[models.Record]:
+        offset = None
+        while True:
+            found, offset = await self._page(asked, limit=PAGE_POINTS, fields=fields, vectors=vectors, offset=offset)
+            for point in found:
+                yield point
+            if offset is None:
+                return
+
+    async def _count(self, asked: models.Filter) -> int:
+        return int((await self._ask("count", count_filter=asked, exact=True)).count)
+
+    async def _remove(self, asked: models.Filter) -> None:
+        await self._ask("delete", points_selector=models.FilterSelector(filter=asked), wait=True)
+
     async def _remove_all(self, asked: models.Filter, operation: str) -> int:
         """Whatever is in the filter; how many there were."""
-        timeout_s = self._write_timeout_s
-        async with within(operation, timeout_s):
-            present = await self._requests.count(asked, timeout_s=timeout_s)
+        async with within(operation, self._write_timeout_s):
+            present = await self._count(asked)
             if present:
-                await self._requests.remove(asked, timeout_s=timeout_s)
+                await self._remove(asked)
         return present
 
     async def _said_until(self, asked: models.Filter, until: float) -> set[tuple[str, int]]:
         """(point id, version) of what was said then or before."""
-        each = self._requests.each(asked, timeout_s=self._write_timeout_s, fields=points.SAID_FIELDS)
+        each = self._each(asked, fields=points.SAID_FIELDS)
         return {points.version_of(point) async for point in each if points.said_at(point) <= until}
-
-
-class LocalQdrantStore(QdrantStore):
-    """A QdrantStore in a folder of this machine. ``purge_timeout_s`` bounds one purge."""
-
-    def __init__(
-        self, engine: LocalQdrant, collection: Collection, *, purge_timeout_s: float = 60.0, **options: Any
-    ) -> None:
-        super().__init__(engine, collection, **options)
-        self._local = engine
-        self._purge_timeout_s = purge_timeout_s
-
-    async def purge(self) -> bool:
-        """As Purgeable says; True. Other calls wait for it."""
-        async with within("purge", self._purge_timeout_s):
-            await self._local.purge(self._collection.name)
-        return True
-
-    async def check_room(self) -> None:
-        """As DiskBound says."""
-        await self._local.check_room()
 
 
 def _hit(point: models.ScoredPoint) -> Hit:

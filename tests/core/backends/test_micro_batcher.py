@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from semmem.backends.embedding.micro_batcher import BACKGROUND_EVERY, MicroBatcher
+from semmem.backends.embedding.local import BACKGROUND_EVERY, MicroBatcher
 from semmem.memory import Vector
 from semmem.ports.errors import EmbedderBusy, EmbedderError
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from semmem.backends.models import openai
 from semmem.backends.models.openai import NAMES_MAX, OpenAIModel
 from semmem.memory import Controls, Message, Role
 from semmem.ports.errors import ModelRefused, ModelUnavailable
@@ -158,10 +159,10 @@ async def test_names_beyond_the_limit_are_forgotten_and_not_refused(model: Model
 
 async def test_no_key_and_no_temperature_are_not_sent(model: Model) -> None:
     async with ScriptedLLM("hello") as llm:
-        await ask(model(llm, temperature=None, max_tokens_name="max_completion_tokens"))
+        await ask(model(llm, temperature=None))
     assert "authorization" not in llm.headers[0]
     assert "temperature" not in llm.requests[0]
-    assert llm.requests[0]["max_completion_tokens"] == 500
+    assert llm.requests[0]["max_tokens"] == 500
 
 
 async def test_a_base_url_without_a_path_means_v1(model: Model) -> None:
@@ -317,10 +318,11 @@ async def test_a_nonsense_retry_after_does_no_harm(model: Model, nonsense: str) 
         assert await ask(model(llm)) == "later"
 
 
-async def test_an_oversize_answer_is_cut_off_while_it_comes_in(model: Model) -> None:
+async def test_an_oversize_answer_is_cut_off_while_it_comes_in(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai, "ANSWER_BYTES_MAX", 1000)
     async with ScriptedLLM(Reply("x" * 200_000)) as llm:
         with pytest.raises(ModelRefused, match="more than 1000 bytes"):
-            await ask(model(llm, answer_bytes_max=1000))
+            await ask(model(llm))
 
 
 async def test_a_compressed_answer_that_nobody_asked_for_is_not_unpacked(model: Model) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from semmem.backends.models import rerank
 from semmem.backends.models.rerank import HttpReranker
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 from tests.support.scripted_llm import Body, Reply, ScriptedLLM
@@ -113,10 +114,11 @@ async def test_an_answer_that_does_not_score_each_text_once_is_refused(reranker:
     assert "live" not in str(refusal.value)
 
 
-async def test_an_answer_beyond_the_limit_is_not_read(reranker: Make) -> None:
+async def test_an_answer_beyond_the_limit_is_not_read(reranker: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rerank, "ANSWER_BYTES_MAX", 1000)
     async with ScriptedLLM(Reply(raw=b" " * 5000)) as server:
         with pytest.raises(ModelRefused, match="more than 1000 bytes"):
-            await reranker(server, answer_bytes_max=1000).rerank(QUESTION, TEXTS, timeout_s=5)
+            await reranker(server).rerank(QUESTION, TEXTS, timeout_s=5)
 
 
 @pytest.mark.parametrize(("status", "error"), [(503, ModelUnavailable), (429, ModelUnavailable), (404, ModelRefused)])

@@ -10,10 +10,10 @@ import pytest
 
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
-from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
+from semmem.backends.qdrant.store import QdrantStore
 from semmem.config import check
 from semmem.config.settings import Settings
-from semmem.ports.store import Described, DiskBound
+from semmem.ports.store import Described
 from semmem.wiring import stores
 from tests.support.configuration import only, write
 
@@ -29,9 +29,8 @@ def test_without_an_address_it_is_the_local_mode_on_this_disk_and_that_is_said(
 ) -> None:
     collections = stores.collections(settings(tmp_path, index="HNSW", quantisation="int8"))
     store = collections.collection(ABOUT).memories
-    assert isinstance(store, LocalQdrantStore)
+    assert isinstance(store, QdrantStore)
     assert isinstance(store._engine, LocalQdrant)
-    assert isinstance(store._engine, DiskBound)
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "for trying out" in record.message
@@ -52,7 +51,6 @@ def test_with_an_address_it_is_a_server(tmp_path: Path, qdrant: dict[str, Any], 
     assert isinstance(store, QdrantStore)
     assert isinstance(store._engine, QdrantServer)
     assert store._engine._url == url
-    assert not isinstance(store._engine, DiskBound)
 
 
 @pytest.mark.parametrize(("address", "warned"), [("http://q:6333", True), ("https://q:6333", False)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +18,27 @@ import pytest_asyncio
 from pymilvus import MilvusClient
 
 from semmem.backends.in_process import InProcessStore
+from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.backends.qdrant.collection import Collection
-from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
-from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.ports.store import Store
 from tests.support.forked_lite import use_lite_forks
 from tests.support.memories import DIMENSION
+from tests.support.owned_qdrant import OwnedQdrant
 from tests.support.qdrant_server import QdrantStandIn
 
 SERVER_URI = os.environ.get("MILVUS_TEST_URI", "")
 collect_ignore = [] if SERVER_URI else ["test_milvus_server.py"]
 QDRANT = Collection("memories", DIMENSION, "test/16")
 QDRANT_LIMITS: dict[str, Any] = {"search_timeout_s": 30.0, "read_timeout_s": 30.0}
+GENEROUS: dict[str, Any] = {
+    "open_timeout_s": 60.0,
+    "search_timeout_s": 30.0,
+    "read_timeout_s": 30.0,
+    "num_partitions": 4,
+}
 STORES = ["in_process", "milvus_lite", "qdrant_local", "qdrant_rest"] + (["milvus_server"] if SERVER_URI else [])
 LITE_ITSELF = "tests.integration.backends.test_milvus_lite"
 """Where it is started as semmem starts it."""
@@ -77,15 +83,10 @@ def shared_collection() -> Iterator[str]:
         client.close()
 
 
-def milvus_store(uri: str, collection: str, **options: Any) -> MilvusStore:
-    generous: dict[str, Any] = {
-        "open_timeout_s": 60.0,
-        "search_timeout_s": 30.0,
-        "read_timeout_s": 30.0,
-        "num_partitions": 4,
-    }
+def milvus_store(uri: str, collection: str, *, asks: Mapping[str, Any] | None = None, **options: Any) -> MilvusStore:
+    """``asks``: what the server asks for, as ``server_options`` takes it."""
     named: dict[str, Any] = {"dimension": DIMENSION, "signature": "test/16"}
-    return MilvusStore(uri, collection=collection, **{**generous, **named, **options})
+    return MilvusStore(server_options(uri, **(asks or {})), collection=collection, **{**GENEROUS, **named, **options})
 
 
 @pytest_asyncio.fixture
@@ -96,13 +97,13 @@ async def qdrant_stand_in() -> AsyncIterator[QdrantStandIn]:
     await server.stop()
 
 
-def local_qdrant(folder: Path, collection: Collection = QDRANT, **options: Any) -> LocalQdrantStore:
-    return LocalQdrantStore(LocalQdrant(folder), collection, **{**QDRANT_LIMITS, **options})
+def local_qdrant(folder: Path, collection: Collection = QDRANT, **options: Any) -> OwnedQdrant:
+    return OwnedQdrant(folder, collection, **{**QDRANT_LIMITS, **options})
 
 
-def qdrant_by_rest(server: QdrantStandIn, collection: Collection = QDRANT, **options: Any) -> QdrantStore:
+def qdrant_by_rest(server: QdrantStandIn, collection: Collection = QDRANT, **options: Any) -> OwnedQdrant:
     engine = QdrantServer(f"http://127.0.0.1:{server.port}")
-    return QdrantStore(engine, collection, **{**QDRANT_LIMITS, **options})
+    return OwnedQdrant(engine, collection, **{**QDRANT_LIMITS, **options})
 
 
 @pytest_asyncio.fixture(params=STORES)

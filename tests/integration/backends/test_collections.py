@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,16 +15,15 @@ from pymilvus import MilvusClient
 
 from semmem.backends.in_process import InProcessCollections
 from semmem.backends.milvus.collections import LiteCollections, MilvusCollections
+from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.qdrant.collections import QdrantCollections
-from semmem.backends.qdrant.engine import Engine
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
-from semmem.backends.qdrant.store import LocalQdrantStore, QdrantStore
 from semmem.memory import Scope
 from semmem.ports.errors import StoreError, StoreUnavailable
 from semmem.ports.store import Collections, Described, live_name, next_name, number_of
-from tests.integration.backends.conftest import QDRANT, QDRANT_LIMITS, SERVER_URI, milvus_store
+from tests.integration.backends.conftest import GENEROUS, QDRANT, QDRANT_LIMITS, SERVER_URI
 from tests.support.disk import files_holding
 from tests.support.memories import DIMENSION, memory, put, towards
 from tests.support.qdrant_server import standing_in
@@ -56,7 +54,7 @@ async def make(request: pytest.FixtureRequest, process: MilvusLiteProcess, tmp_p
     if request.param.startswith("qdrant"):
         async with AsyncExitStack() as stack:
             if request.param == "qdrant_local":
-                engine: Engine = LocalQdrant(tmp_path)
+                engine: QdrantServer | LocalQdrant = LocalQdrant(tmp_path)
             else:
                 server = await stack.enter_async_context(standing_in())
                 engine = QdrantServer(f"http://127.0.0.1:{server.port}")
@@ -66,7 +64,7 @@ async def make(request: pytest.FixtureRequest, process: MilvusLiteProcess, tmp_p
         return
 
     def by_address() -> Collections:
-        return MilvusCollections(name, lambda about: named(uri, about), client_options={"uri": uri})
+        return MilvusCollections(name, server_options(uri), options=GENEROUS)
 
     yield by_address
     client = MilvusClient(uri, timeout=10)
@@ -77,19 +75,8 @@ async def make(request: pytest.FixtureRequest, process: MilvusLiteProcess, tmp_p
     client.close()
 
 
-def named(uri: str, about: Described) -> Any:
-    return milvus_store(uri, about.name, signature=about.signature, dimension=about.dimension)
-
-
-def qdrant(name: str, engine: Engine) -> QdrantCollections:
-    def named(about: Described) -> QdrantStore:
-        wanted = replace(QDRANT, name=about.name, signature=about.signature, dimension=about.dimension)
-        options = {"is_lent": True, **QDRANT_LIMITS}
-        if isinstance(engine, LocalQdrant):
-            return LocalQdrantStore(engine, wanted, **options)
-        return QdrantStore(engine, wanted, **options)
-
-    return QdrantCollections(name, engine, named)
+def qdrant(name: str, engine: QdrantServer | LocalQdrant) -> QdrantCollections:
+    return QdrantCollections(engine, replace(QDRANT, name=name), options=QDRANT_LIMITS)
 
 
 async def made(collections: Collections, *described: Described) -> None:
@@ -136,7 +123,7 @@ async def test_one_is_dropped_with_all_that_it_holds_but_never_the_one_that_is_r
 
 
 async def test_collections_of_others_are_none_of_these(process: MilvusLiteProcess) -> None:
-    mine = MilvusCollections("mine", lambda about: named(process.uri, about), client_options={"uri": process.uri})
+    mine = MilvusCollections("mine", server_options(process.uri), options=GENEROUS)
     others = [Described(name, "model/16", DIMENSION) for name in ("mine_too", "mine_g", "mine_gx2", "mine_g2_copy")]
     await made(mine, *others)
     assert await mine.found() == (None, [])
@@ -145,7 +132,7 @@ async def test_collections_of_others_are_none_of_these(process: MilvusLiteProces
 async def test_after_a_restart_of_the_folder_the_same_one_is_read(data_dir: Path) -> None:
     def folder() -> LiteCollections:
         child = MilvusLiteProcess(data_dir, stop_timeout_s=1.0)
-        return LiteCollections("mine", child, purge_timeout_s=10.0, options={"index": "FLAT", "read_timeout_s": 5.0})
+        return LiteCollections("mine", child, options={"purge_timeout_s": 10.0, "read_timeout_s": 5.0})
 
     collections = folder()
     await collections.open()

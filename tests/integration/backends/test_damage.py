@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.lite_damage import DAMAGED, problems
 from semmem.memory import Scope
 from semmem.ports.errors import StoreDamaged, StoreMismatch
 from tests.integration.backends.test_purge import OPTIONS, contents, embedded
+from tests.support.embedded import EmbeddedMilvus
 from tests.support.memories import memory, put
 
 SECRET = "the memory itself"

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from semmem.backends.disk_room import check_room
-from semmem.backends.milvus.embedded import EmbeddedMilvus
+from semmem.backends.milvus.collections import LiteCollections
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.memory import Scope
 from semmem.ports.errors import StoreError, StoreFull
 from tests.integration.backends.test_purge import OPTIONS
+from tests.support.embedded import EmbeddedMilvus
 from tests.support.memories import found_ids, memory, put
 
 U = Scope("u")
@@ -205,15 +206,16 @@ async def test_a_flush_that_fails_half_way_ends_the_child_and_loses_nothing(data
 
 async def test_whether_there_is_room_is_told(data_dir: Path) -> None:
     async with disk(data_dir) as one:
-        await one.store.check_room()
+        collections = LiteCollections("memories", one.process, options={})
+        await collections.check_room()
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
         try:
             with pytest.raises(StoreFull, match="File too large"):
-                await one.store.check_room()
+                await collections.check_room()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        await one.store.check_room()
+        await collections.check_room()
         assert below(data_dir, ".room") == []
     with pytest.raises(FileNotFoundError):
         check_room(data_dir / "nowhere", 1)

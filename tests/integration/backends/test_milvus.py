@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from milvus_lite.search.filter.tokens import tokenize
 from pymilvus import DataType, MilvusClient, MilvusException
 
-from semmem.backends.milvus.connection import MilvusConnection, ensure
-from semmem.backends.milvus.flush import BackgroundFlush
+from semmem.backends.milvus.background import BackgroundFlush, Reads
+from semmem.backends.milvus.connection import MilvusConnection, ensure, server_options
 from semmem.backends.milvus.indexes import INDEXES, check_server_has
 from semmem.backends.milvus.lite import MilvusLiteProcess
-from semmem.backends.milvus.reads import Reads
 from semmem.backends.milvus.rows import quote, row_id, row_of
 from semmem.backends.milvus.store import MilvusStore
 from semmem.memory import Memory, MemoryStatus, Scope
@@ -46,7 +45,8 @@ async def opened(uri: str, collection: str, **options: Any) -> AsyncIterator[Mil
 
 @asynccontextmanager
 async def raw(uri: str) -> AsyncIterator[MilvusClient]:
-    client = MilvusClient(uri, timeout=60)
+    # A shared connection would stay, and ping every 10 s: the server closes it in the middle of another test.
+    client = MilvusClient(uri, timeout=60, dedicated=True)
     try:
         yield client
     finally:
@@ -435,7 +435,8 @@ async def test_every_acknowledged_memory_survives_kill_9_and_the_store_goes_on_b
             assert process.pid is not None
             os.kill(process.pid, signal.SIGKILL)
 
-        ended = await asyncio.gather(kill(), *(write(worker) for worker in range(3)), return_exceptions=True)
+        async with asyncio.timeout(120):
+            ended = await asyncio.gather(kill(), *(write(worker) for worker in range(3)), return_exceptions=True)
         assert ended[0] is None
         assert {type(error) for error in ended[1:]} == {StoreUnavailable}
         for call in every_call(store, Scope(user)):
@@ -456,7 +457,8 @@ async def test_every_acknowledged_memory_survives_kill_9_and_the_store_goes_on_b
 async def test_a_hung_server_is_a_timeout_within_the_deadline(
     lite: MilvusLiteProcess, shared_collection: str, user: str
 ) -> None:
-    limits = {"search_timeout_s": 0.2, "read_timeout_s": 0.3, "write_timeout_s": 0.3, "open_timeout_s": 0.5}
+    limits: dict[str, Any] = dict.fromkeys(("read_timeout_s", "write_timeout_s"), 0.3)
+    limits |= {"search_timeout_s": 0.2, "open_timeout_s": 0.5}
     async with opened(lite.uri, shared_collection) as patient:
         await patient.health()
         store = milvus_store(lite.uri, shared_collection, **{**limits, "open_timeout_s": 20.0})
@@ -480,7 +482,7 @@ async def test_a_hung_server_is_a_timeout_within_the_deadline(
 
 async def test_a_deadline_holds_whatever_is_waited_for(lite: MilvusLiteProcess) -> None:
     connection = MilvusConnection(
-        client_options={"uri": lite.uri},
+        server=server_options(lite.uri),
         collection="any",
         dimension=DIMENSION,
         signature="test/16",
@@ -527,6 +529,35 @@ async def test_an_unloaded_collection_is_loaded_by_the_call_that_needs_it(
         assert [len(each) for each in hits] == [1] * 8
 
 
+@asynccontextmanager
+async def slow_to_answer(uri: str, seconds: float) -> AsyncIterator[str]:
+    """The address of a way to the server on which the first answer of each connection takes so long."""
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pause_s: float) -> None:
+        with closing(writer), suppress(OSError):
+            while piece := await reader.read(65_536):
+                await asyncio.sleep(pause_s)
+                pause_s = 0.0
+                writer.write(piece)
+                await writer.drain()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind, to_server = await asyncio.open_connection(*uri.removeprefix("http://").split(":"))
+        await asyncio.gather(pass_on(reader, to_server, 0.0), pass_on(behind, writer, seconds))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    async with server:
+        yield "http://{}:{}".format(*server.sockets[0].getsockname())
+
+
+async def test_a_server_that_is_slow_to_answer_a_new_connection_is_waited_for(
+    lite: MilvusLiteProcess, shared_collection: str, user: str
+) -> None:
+    async with slow_to_answer(lite.uri, 0.4) as uri, opened(uri, shared_collection) as store:
+        await put(store, memory(user))
+        assert await store.count(Scope(user)) == 1
+
+
 # --- flushing and reads ----------------------------------------------------------------------------------------------
 
 
@@ -544,15 +575,6 @@ async def test_rows_are_flushed_in_the_background(
             while not segments(lite_dir, collection):
                 await asyncio.sleep(0.02)
         assert await store.count(Scope(user)) == 5
-
-
-async def test_nothing_is_flushed_when_flushing_is_off(
-    lite: MilvusLiteProcess, lite_dir: Path, collection: str, user: str
-) -> None:
-    async with opened(lite.uri, collection, flush=False, flush_rows=1, flush_interval_s=0.01) as store:
-        await put(store, memory(user))
-        await asyncio.sleep(0.3)
-    assert segments(lite_dir, collection) == []
 
 
 async def test_a_flush_waits_for_the_reads_in_flight(
@@ -574,6 +596,24 @@ async def test_reads_during_flushes_miss_nothing(lite: MilvusLiteProcess, collec
             await put(store, memory(user, f"mem_{number}"))
             seen = await asyncio.gather(*(store.search(Scope(user), towards(0), limit=50, now=NOW) for _ in range(4)))
             assert [len(hits) for hits in seen] == [number + 1] * 4
+
+
+async def test_a_store_closes_while_a_flush_is_answered(
+    lite: MilvusLiteProcess, shared_collection: str, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(lite.uri, shared_collection, flush_rows=1) as store:
+        began, answer = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+        async def flush(_collection: str, *, timeout: float) -> None:
+            began.set()
+            await asyncio.wait_for(answer, timeout)  # as pymilvus waits
+
+        monkeypatch.setattr(store._connection._client, "flush", flush)
+        await put(store, memory(user))
+        await began.wait()
+        answer.set_result(None)
+        async with asyncio.timeout(10):
+            await store.close()
 
 
 async def test_a_failing_flush_breaks_nothing_and_is_tried_again() -> None:

@@ -154,8 +154,3 @@ async def test_a_start_that_takes_too_long_leaves_no_child(data_dir: Path) -> No
     free = MilvusLiteProcess(data_dir)
     await free.start()
     await free.stop()
-
-
-async def test_there_is_no_address_before_the_start(data_dir: Path) -> None:
-    with pytest.raises(StoreUnavailable):
-        _ = MilvusLiteProcess(data_dir).uri

@@ -177,7 +177,8 @@ async def test_a_user_with_a_small_share_gets_the_exact_nearest(own_collection: 
     ]
     async with opened(SERVER_URI, own_collection, index=index, num_partitions=1) as store:
         await store.fill(everything)
-        await store._collection.flush(timeout_s=60)
+        async with store._connection.within("flush", 60):
+            await store._connection.call("flush")
         client = MilvusClient(SERVER_URI, timeout=60)
         async with asyncio.timeout(60):
             while int(client.describe_index(own_collection, "embedding")["pending_index_rows"]):
@@ -209,12 +210,12 @@ async def test_a_database_that_is_missing_is_named_and_one_of_its_own_keeps_its_
     collection: str, user: str
 ) -> None:
     with pytest.raises(StoreError, match="no such database") as raised:
-        await milvus_store(SERVER_URI, collection, database=f"db_{collection}").open()
+        await milvus_store(SERVER_URI, collection, asks={"database": f"db_{collection}"}).open()
     assert type(raised.value) is StoreError, "waiting does not mend it"
     client = MilvusClient(SERVER_URI, timeout=10)
     client.create_database(f"db_{collection}")
     try:
-        async with opened(SERVER_URI, collection, database=f"db_{collection}") as store:
+        async with opened(SERVER_URI, collection, asks={"database": f"db_{collection}"}) as store:
             await put(store, memory(user))
             assert await store.count(Scope(user)) == 1
             assert not client.has_collection(collection)
@@ -231,16 +232,16 @@ async def test_a_token_is_sent_and_a_wrong_one_is_a_clear_error(tmp_path: Path, 
     with running_milvus(tmp_path / "milvus", asks_for_token=True) as server:
         for token in ("", "root:wrong", "nobody:Milvus"):
             with pytest.raises(StoreError, match="refuses the token") as raised:
-                await milvus_store(server.uri, "memories", token=token).open()
+                await milvus_store(server.uri, "memories", asks={"token": token}).open()
             assert type(raised.value) is StoreError, "waiting does not mend it"
-        async with opened(server.uri, "memories", token="root:Milvus") as store:
+        async with opened(server.uri, "memories", asks={"token": "root:Milvus"}) as store:
             await put(store, memory(user))
             assert await found_ids(store, Scope(user)) == ["mem_1"]
         client = MilvusClient(server.uri, token="root:Milvus", timeout=10)
         client.create_user("reader", "Secret-1234")
         client.close()
         with pytest.raises(StoreError, match="lacks a right"):
-            await milvus_store(server.uri, "memories", token="reader:Secret-1234").open()
+            await milvus_store(server.uri, "memories", asks={"token": "reader:Secret-1234"}).open()
 
 
 @pytest.mark.long(60)
@@ -257,17 +258,17 @@ async def test_tls_is_spoken_with_the_server_of_the_named_authority(tmp_path: Pa
     trustme.CA().cert_pem.write_to_path(stranger)
     if mutual:
         authority.cert_pem.write_to_path(folder / "ca.pem")
-    own: dict[str, Any] = {"client_pem_path": str(folder / "client.pem"), "client_key_path": str(folder / "client.key")}
-    tls: dict[str, Any] = {"secure": True, "ca_pem_path": str(believed), **(own if mutual else {})}
+    own: dict[str, Any] = {"cert_file": str(folder / "client.pem"), "client_key_path": str(folder / "client.key")}
+    tls: dict[str, Any] = {"secure": True, "ca_file": str(believed), **(own if mutual else {})}
     with running_milvus(tmp_path / "milvus", tls=folder) as server:
-        async with opened(server.uri, "memories", **tls) as store:
+        async with opened(server.uri, "memories", asks=tls) as store:
             await put(store, memory(user))
             assert await found_ids(store, Scope(user)) == ["mem_1"]
-        refused = [{**tls, "ca_pem_path": str(stranger)}]
-        refused += [{"secure": True, "ca_pem_path": str(believed)}] if mutual else []
-        for options in refused:
+        refused = [{**tls, "ca_file": str(stranger)}]
+        refused += [{"secure": True, "ca_file": str(believed)}] if mutual else []
+        for asks in refused:
             with pytest.raises(StoreUnavailable):
-                await milvus_store(server.uri, "memories", open_timeout_s=5.0, **options).open()
+                await milvus_store(server.uri, "memories", open_timeout_s=5.0, asks=asks).open()
 
 
 async def test_a_server_that_does_not_speak_tls_is_unavailable(collection: str) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from semmem.backends.milvus.embedded import EmbeddedMilvus
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.memory import Memory, MemoryType, Scope
+from tests.support.embedded import EmbeddedMilvus
 from tests.support.memories import NOW, found_ids, towards
 
 EARLIER = Path(__file__).parent / "milvus_of_029ae4f.tar.gz"

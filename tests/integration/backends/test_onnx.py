@@ -20,8 +20,7 @@ import numpy.typing as npt
 import pytest
 
 from semmem.backends.embedding.export import export
-from semmem.backends.embedding.exported import ABOUT, DATA, FORMAT, MODEL, PRECISIONS, find
-from semmem.backends.embedding.onnx_runtime import OnnxEmbedder
+from semmem.backends.embedding.onnx_runtime import ABOUT, DATA, FORMAT, MODEL, PRECISIONS, OnnxEmbedder, find
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.embedding.static import StaticEmbedder
 from semmem.backends.embedding.weights import MINILM, MINILM_SHA256
@@ -108,7 +107,6 @@ def _set(file: Path, **values: object) -> None:
 async def test_a_model_of_a_folder_is_exported_with_its_prompt_and_its_length(small: Path, tmp_path: Path) -> None:
     exported = export(str(small), tmp_path)
     embedder, original = OnnxEmbedder(exported, dimension=48), SentenceTransformersEmbedder(str(small), dimension=48)
-    original.identify()
     assert embedder.signature == original.signature
     texts = ["hello", "", *OTHER_SCRIPTS, "many words " * 50]
     np.testing.assert_allclose(await vectors(embedder, texts), await vectors(original, texts), atol=1e-5)

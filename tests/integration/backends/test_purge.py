@@ -16,13 +16,14 @@ import pytest
 from milvus_lite import CollectionSchema, DataType, FieldSchema, MilvusLite
 
 from semmem.backends.milvus import lite_purge as milvus_lite_purge
-from semmem.backends.milvus.embedded import EmbeddedMilvus
+from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
 from semmem.background import Tasks
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.errors import StoreError
 from tests.support.disk import files_holding
+from tests.support.embedded import EmbeddedMilvus
 from tests.support.memories import DIMENSION, memory, put, towards
 
 OPTIONS: dict[str, Any] = {
@@ -233,7 +234,7 @@ async def _until_it_answers(store: MilvusStore) -> None:
 
 
 async def test_a_server_says_that_a_purge_is_not_in_its_client_s_hands() -> None:
-    store = MilvusStore("http://127.0.0.1:1", **OPTIONS)
+    store = MilvusStore(server_options("http://127.0.0.1:1"), **OPTIONS)
     assert await store.purge() is False
 
 

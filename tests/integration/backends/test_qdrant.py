@@ -23,6 +23,7 @@ from semmem.memory import MemoryType, Scope, Source
 from semmem.ports.errors import StoreError, StoreFull, StoreMismatch, StoreTimeout, StoreUnavailable
 from tests.integration.backends.conftest import QDRANT, QDRANT_LIMITS, qdrant_by_rest
 from tests.support.memories import DIMENSION, NOW, answering, found, found_ids, memory, put, towards
+from tests.support.owned_qdrant import OwnedQdrant
 from tests.support.qdrant_server import QdrantStandIn, standing_in, tls_context
 
 U = Scope("ann")
@@ -180,8 +181,8 @@ async def test_what_is_said_anew_while_a_scope_is_erased_stays(qdrant_stand_in: 
 async def test_more_than_one_page_is_read_and_removed(
     qdrant_stand_in: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("semmem.backends.qdrant.requests.PAGE_POINTS", 3)
-    monkeypatch.setattr("semmem.backends.qdrant.requests.REMOVE_BATCH", 2)
+    monkeypatch.setattr("semmem.backends.qdrant.store.PAGE_POINTS", 3)
+    monkeypatch.setattr("semmem.backends.qdrant.store.REMOVE_BATCH", 2)
     async with opened(qdrant_stand_in, rows_per_user_max=8) as store:
         await put(store, *(memory("ann", f"mem_{at}") for at in range(8)))
         assert len(await store.list(U)) == 8
@@ -313,7 +314,7 @@ async def test_tls_believes_the_named_authority_and_no_other(tmp_path: Path) -> 
     await server.start(tls_context(tmp_path / "cert", tmp_path / "key"))
     url = f"https://localhost:{server.port}"
     engine = QdrantServer(url, tls=Tls(ca_file=str(tmp_path / "ca")))
-    store = QdrantStore(engine, QDRANT, **QDRANT_LIMITS)
+    store = OwnedQdrant(engine, QDRANT, **QDRANT_LIMITS)
     await store.open()
     await put(store, memory("ann", type=MemoryType.EPISODIC))
     assert len(await found(store, U)) == 1

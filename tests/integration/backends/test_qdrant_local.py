@@ -19,7 +19,6 @@ import pytest
 
 from semmem.backends.qdrant.collection import Collection
 from semmem.backends.qdrant.local import LocalQdrant
-from semmem.backends.qdrant.store import LocalQdrantStore
 from semmem.background import Tasks
 from semmem.memory import Scope
 from semmem.ports.errors import (
@@ -33,6 +32,7 @@ from semmem.ports.errors import (
 from tests.integration.backends.conftest import QDRANT, QDRANT_LIMITS, local_qdrant
 from tests.support.disk import files_holding
 from tests.support.memories import NOW, answering, found_ids, memory, put
+from tests.support.owned_qdrant import OwnedQdrant
 
 U = Scope("ann")
 
@@ -41,6 +41,7 @@ import asyncio, sys
 from pathlib import Path
 from semmem.memory import Scope
 from tests.integration.backends.conftest import local_qdrant
+from tests.support.owned_qdrant import OwnedQdrant
 from tests.support.memories import memory
 
 async def write():
@@ -55,7 +56,7 @@ asyncio.run(write())
 
 
 @asynccontextmanager
-async def opened(folder: Path, collection: Collection = QDRANT, **options: Any) -> AsyncIterator[LocalQdrantStore]:
+async def opened(folder: Path, collection: Collection = QDRANT, **options: Any) -> AsyncIterator[OwnedQdrant]:
     store = local_qdrant(folder, collection, **options)
     await store.open()
     try:
@@ -145,17 +146,17 @@ def full_disk() -> Iterator[None]:
 async def test_a_full_disk_refuses_writes_changes_nothing_and_is_over_when_it_is_over(data_dir: Path) -> None:
     async with opened(data_dir) as store:
         await put(store, memory("ann"))
-        await store.check_room()
+        await store._engine.check_room()
         with full_disk():
             with pytest.raises(StoreFull):
                 await put(store, memory("ann", version=2))
             with pytest.raises(StoreFull):
-                await store.check_room()
+                await store._engine.check_room()
             with pytest.raises(StoreFull):
                 await store.purge()
             assert [one.version for one in await store.list(U)] == [1]
         await put(store, memory("ann", version=2))
-        await store.check_room()
+        await store._engine.check_room()
         assert await store.purge() is True
     async with opened(data_dir) as store:
         assert [one.version for one in await store.list(U)] == [2]
@@ -164,14 +165,15 @@ async def test_a_full_disk_refuses_writes_changes_nothing_and_is_over_when_it_is
 # --- purging ---------------------------------------------------------------------------------------------------------
 
 
-async def as_most_sqlites_remove(store: LocalQdrantStore) -> None:
+async def as_most_sqlites_remove(store: OwnedQdrant) -> None:
     """Some builds overwrite what they remove without being asked."""
+    engine: Any = store._engine
 
     def careless() -> None:
-        collection: Any = store._local._connected()._client.collections["memories"]  # type: ignore[attr-defined]
+        collection = engine._connected()._client.collections["memories"]
         collection.storage.storage.execute("PRAGMA secure_delete = OFF")
 
-    await store._local._submit(careless)
+    await engine._submit(careless)
 
 
 async def test_what_was_removed_or_replaced_is_in_no_file_after_a_purge(data_dir: Path) -> None:
@@ -225,7 +227,7 @@ async def held(local: LocalQdrant, release: Event) -> asyncio.Task[Any]:
 
 async def test_a_busy_thread_holds_up_neither_the_loop_nor_a_caller_beyond_its_deadline(data_dir: Path) -> None:
     local, release = LocalQdrant(data_dir), Event()
-    store = LocalQdrantStore(local, QDRANT, search_timeout_s=0.1, read_timeout_s=0.1, write_timeout_s=0.1)
+    store = OwnedQdrant(local, QDRANT, search_timeout_s=0.1, read_timeout_s=0.1, write_timeout_s=0.1)
     await store.open()
     busy = await held(local, release)
     for call in (lambda: store.count(U), lambda: put(store, memory("ann")), store.health):
@@ -240,7 +242,7 @@ async def test_a_busy_thread_holds_up_neither_the_loop_nor_a_caller_beyond_its_d
 
 async def test_only_so_many_calls_wait(data_dir: Path) -> None:
     local, release = LocalQdrant(data_dir, waiting_max=3), Event()
-    store = LocalQdrantStore(local, QDRANT, **QDRANT_LIMITS)
+    store = OwnedQdrant(local, QDRANT, **QDRANT_LIMITS)
     await store.open()
     busy = await held(local, release)
     tasks = Tasks()
