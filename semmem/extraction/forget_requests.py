@@ -14,10 +14,9 @@ from functools import cache
 from pathlib import Path
 
 from semmem.extraction.voice.units import units
+from semmem.text.courtesies import behind_courtesies
 
 SUBJECT_CHARS_MAX = 200
-OPENERS_MAX = 8
-"""So many words of courtesy may stand before an order."""
 _END = re.compile(
     r"[,;]\s|[，；]| (?:because|since|cause|as i|weil|denn|parce que|car|porque|perché|omdat|want|bo|ponieważ) ", re.I
 )
@@ -62,16 +61,8 @@ def asked_of(text: str) -> Asked:
 
 def _first(forms: tuple[re.Pattern[str], ...], said: str) -> re.Match[str] | None:
     """The first form that the text has, behind as many words of courtesy as can be."""
-    stages = [said[place:] for place in opened(said)]
+    stages = [said[place:] for place in behind_courtesies(said)]
     return next((found for stage in stages for form in forms if (found := form.match(stage))), None)
-
-
-def opened(said: str) -> list[int]:
-    """The places behind words of courtesy, the last one first; the beginning is one of them."""
-    places = [0]
-    while len(places) <= OPENERS_MAX and (opener := _forms().openers.match(said, places[-1])) is not None:
-        places.append(opener.end())
-    return places[::-1]
 
 
 def _cut(said: str) -> tuple[str, int]:
@@ -90,7 +81,6 @@ def _without_tails(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Forms:
-    openers: re.Pattern[str]
     requests: tuple[re.Pattern[str], ...]
     not_kept: tuple[re.Pattern[str], ...]
     tails: re.Pattern[str]
@@ -99,9 +89,7 @@ class _Forms:
 @cache
 def _forms() -> _Forms:
     lists = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
-    wide = r"(?=[\s,.!?:;，。！？、]|$|[\u3040-\u30ff\u3400-\u9fff])"
     return _Forms(
-        re.compile(rf"(?:{'|'.join(lists['openers'])}){wide}[\s,.!?:;，。！？、]*", re.IGNORECASE),
         tuple(re.compile(rf"{form}$", re.IGNORECASE) for form in (_open_end(form) for form in lists["requests"])),
         tuple(re.compile(form, re.IGNORECASE) for form in lists["not_kept"]),
         re.compile(rf"(?:[\s,]+|(?<=[\u3040-\u30ff\u3400-\u9fff]))(?:{'|'.join(lists['tails'])})[\s.!?。！？]*$", re.I),

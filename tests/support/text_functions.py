@@ -46,7 +46,7 @@ from semmem.extraction import (
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
-from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features, forms, lead_ins
+from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features, forms, lead_ins, requests
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import facts_in, phrasing, read_clauses
@@ -73,7 +73,7 @@ from semmem.retrieval.query import build as query
 from semmem.retrieval.query import looks_back, past_conversations, rewrite
 from semmem.retrieval.search import Strategy, best_of, in_time
 from semmem.retrieval.words_read import read_words
-from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
+from semmem.text import courtesies, disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.account_numbers import numbers_hidden
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, readable, redact
@@ -392,6 +392,7 @@ REGISTRY: Mapping[str, Call] = {
     ),
     "extraction.contradiction.wording.tokens": wording.tokens,
     "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
+    "text.courtesies.behind_courtesies": courtesies.behind_courtesies,
     "text.grounding.SourceText.grounds": _grounded,
     "passages.pieces.gist_of": pieces.gist_of,
     "passages.pieces.is_passage": pieces.is_passage,
@@ -419,6 +420,8 @@ REGISTRY: Mapping[str, Call] = {
         clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
     ),
     "extraction.lasting.lead_ins.lead_in": lambda t: lead_ins.lead_in(t, 0, len(t), asked=False),
+    "extraction.lasting.requests.is_only": lambda t: requests.is_only(requests.Order(0, 4, False, False), t, 0, len(t)),
+    "extraction.lasting.requests.order_in": lambda t: requests.order_in(t, (0, len(t) // 2), len(t)),
     "extraction.lasting.forms.asks_for_own": lambda t: forms.asks_for_own(f"{t}?"),
     "extraction.lasting.forms.is_decision": forms.is_decision,
     "extraction.lasting.features.formal": features.formal,

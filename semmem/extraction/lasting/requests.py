@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from semmem.extraction.forget_requests import opened
+from semmem.text.courtesies import behind_courtesies
 
 BESIDE_WORDS_MAX = 4
 """A clause with an order and no more words beside it says nothing else."""
@@ -45,7 +45,7 @@ def order_in(text: str, starts: Iterable[int], end: int) -> Order | None:
     Linear in the sentence's length."""
     for start in starts:
         said = text[start : min(end, start + READ_CHARS_MAX)]
-        for opener in opened(said):
+        for opener in behind_courtesies(said):
             found = _order().match(said, opener)
             if found is not None:
                 linked = found["link"] is not None

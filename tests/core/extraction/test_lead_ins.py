@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from semmem.extraction.lasting.choose import passages
 from semmem.extraction.lasting.classifier import Judgement
 from semmem.extraction.lasting.clauses import clauses, squeezed
-from semmem.extraction.lasting.lead_ins import READ_CHARS_MAX, lead_in
+from semmem.extraction.lasting.lead_ins import lead_in
+from semmem.extraction.lasting.requests import READ_CHARS_MAX
 from semmem.extraction.rules import facts_in
 from semmem.memory import MemoryType
 from tests.support.cpu_time import within_cpu_s
