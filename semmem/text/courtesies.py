@@ -1,5 +1,7 @@
-"""Words of courtesy that may stand before an order: "hey, could you please", "übrigens, kannst du mal", in ten languages
-(courtesies.json), whatever follows them."""
+"""Words of courtesy that may stand before an order, in ten languages: "hey, could you please", "übrigens, kannst du mal".
+
+They are data (courtesies.json).
+"""
 
 from __future__ import annotations
 
