@@ -1,4 +1,4 @@
-"""Words of courtesy that may stand before an order, in ten languages: "hey, could you please", "übrigens, kannst du mal".
+"""Words of courtesy that may stand before an order, in ten languages: "hey, could you please", "kannst du mal bitte".
 
 They are data (courtesies.json).
 """
