@@ -94,16 +94,7 @@ class PassageSearch:
     async def _found(
         self, query: ResolvedQuery, index: MemoryIndex, vector: Vector, said_in: str | None, until: float | None
     ) -> Sequence[Hit]:
-        asked = (
-            hash(query.text),
-            id(vector),
-            query.strategy,
-            query.scope,
-            query.types,
-            query.during,
-            query.wants,
-            said_in,
-        )
+        asked = query.key, id(vector), said_in
         known = self.before.get(index, asked, vector, query.now)
         if known is None and (known := await self._searched(query, vector, said_in, until)) is not None:
             self.before.put(index, asked, vector, query.now, known, until=query.now + FOUND_S)
@@ -129,19 +120,8 @@ class PassageSearch:
 
     def _judged(self, passages: Sequence[Memory], query: ResolvedQuery, vector: Vector) -> list[Hit]:
         """Those that the decision shows, by the words and the meaning of these alone."""
-        found = best_of(
-            MemoryIndex(passages),
-            query.text,
-            vector,
-            self.decision,
-            strategy=query.strategy,
-            scope=query.scope,
-            now=query.now,
-            during=query.during,
-            wants=query.wants,
-            fusion=query.fusion,
-            cut_too=False,
-        )
+        of_any_type = replace(query, types=())
+        found = best_of(MemoryIndex(passages), of_any_type, vector, self.decision, cut_too=False)
         return [hit for hit in found.hits if hit.memory.id not in found.cuts and self._is_sure(hit)]
 
     def _is_sure(self, hit: Hit) -> bool:

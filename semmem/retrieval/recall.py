@@ -43,11 +43,12 @@ from semmem.retrieval.search import (
     ResolvedQuery,
     SearchResult,
     Strategy,
+    WordsRead,
     find,
     find_by_words,
+    read_words,
 )
 from semmem.retrieval.time_filter import time_filter
-from semmem.retrieval.words_read import WordsRead, read_words
 
 KEPT, PASSAGE = "kept", "passage"
 """The reasons of a memory that a preview shows; and of what was said, and of a memory in the place of which that is
@@ -409,7 +410,7 @@ class Recall:
         index = None if query.strategy is Strategy.RECENT else self._memories.at_hand(query.scope.user)
         if index is None:
             return None
-        return read_words(index, query.text, self._decision, scope=query.scope, types=query.types, now=query.now)
+        return read_words(index, query, self._decision)
 
     async def _by_words(
         self, question: Question, query: ResolvedQuery, before: Before, outcome: Outcome, otherwise: Outcome
@@ -434,16 +435,15 @@ class Recall:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
         text, vector = await self._improved(question, query, vector)
         query = query if text == query.text else replace(query, text=text)
-        timeout_s = self._rules.store_timeout_s
         found = await find(
             self._memories,
             query,
             vector,
             self._decision,
-            timeout_s=timeout_s,
+            timeout_s=self._rules.store_timeout_s,
+            before=self._before,
             cut_too=cut_too,
             read=read,
-            before=self._before,
         )
         return await self._reranked(found)
 

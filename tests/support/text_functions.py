@@ -71,8 +71,7 @@ from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import anchors_of, goes_on
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import looks_back, past_conversations, rewrite
-from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.retrieval.words_read import read_words
+from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, in_time, read_words
 from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.account_numbers import numbers_hidden
 from semmem.text.digest import digest
@@ -94,7 +93,7 @@ WHOLE = 10**9
 
 ROOMS = "compression dialects extraction lifecycle passages request retrieval text turns upkeep".split()
 _TEXTUAL = re.compile(
-    r"\b(?:str|bytes|Part|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject|Item|Claim)\b"
+    r"\b(?:str|bytes|Part|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject|Item|Claim|ResolvedQuery)\b"
 )
 
 
@@ -254,10 +253,8 @@ def _scores(text: str) -> object:
 
 def _best(text: str) -> object:
     index = MemoryIndex([_memory(text), _memory("likes tea")])
-    during = Interval(NOW - 1000, NOW)
-    return best_of(
-        index, text, np.full(4, 0.5, np.float32), strategy=Strategy.HYBRID, scope=Scope("ada"), now=NOW, during=during
-    )
+    query = ResolvedQuery(text, Scope("ada"), NOW, Strategy.HYBRID, limit=5, during=Interval(NOW - 1000, NOW))
+    return best_of(index, query, np.full(4, 0.5, np.float32))
 
 
 def _matched(text: str) -> object:
@@ -509,8 +506,8 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.decide.request_words.places": request_words.places,
     "retrieval.index.memory_index.MemoryIndex.heard": lambda t: MemoryIndex([_memory("likes tea")]).heard(t),
     "retrieval.index.memory_index.MemoryIndex.scores": _scores,
-    "retrieval.words_read.read_words": lambda t: read_words(
-        MemoryIndex([_memory(t)]), t, Decision(WEIGHTS), scope=Scope("ada"), now=NOW
+    "retrieval.search.read_words": lambda t: read_words(
+        MemoryIndex([_memory(t)]), ResolvedQuery(t, Scope("ada"), NOW, Strategy.HYBRID, limit=5), Decision(WEIGHTS)
     ),
     "retrieval.query.build.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
     "retrieval.query.build.is_vague": query.is_vague,
@@ -839,6 +836,10 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.query.rewrite.QueryWriter.wants": "is_vague, which is in the table above",
     "retrieval.query.rewrite.QueryWriter.write": _WAITS,
     "retrieval.begun.embed_query": _WAITS,
+    "retrieval.search.find": _WAITS,
+    "retrieval.search.find_by_words": _WAITS,
+    "retrieval.search.nearest": _WAITS,
+    "retrieval.search.newest": _VALUES,
     "text.times.calendar.back": _NAMES,
     "text.times.calendar.season": _NAMES,
     "text.times.calendar.whole": _NAMES,
