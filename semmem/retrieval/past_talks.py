@@ -20,8 +20,7 @@ import numpy as np
 from semmem.memory import Hit, Memory, MemoryType, Role, Scope, Source, Vector
 from semmem.ports.errors import JournalError
 from semmem.ports.talks import Placed, Talk, Utterance
-from semmem.retrieval.query.looks_back import LooksBack
-from semmem.retrieval.query.past_conversations import AskedBefore, asked_before, has_form
+from semmem.retrieval.query.past_conversations import AskedBefore, LooksBack, asked_before, has_form
 from semmem.retrieval.time_filter import CLOCK_SLACK_S
 from semmem.text.quoting import quoted
 from semmem.text.screening import readable

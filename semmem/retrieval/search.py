@@ -16,9 +16,8 @@ from semmem.lifecycle.reflected import bases
 from semmem.memory import Hit, MemoryType, Scope, Vector
 from semmem.ports.errors import EmbedderBusy, StoreTimeout
 from semmem.ports.store import Store
-from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Decision, RequestVerdict, Verdict
+from semmem.retrieval.decide.decision import COVERAGE_LEAST, LOGIT_WEIGHT, Decision, RequestVerdict, Verdict
 from semmem.retrieval.decide.features import RequestWords
-from semmem.retrieval.decide.nearness import COVERAGE_LEAST
 from semmem.retrieval.found_before import FoundBefore
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import Floats, Heard, MemoryIndex, Scores

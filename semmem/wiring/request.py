@@ -23,8 +23,7 @@ from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
-from semmem.retrieval.decide.reader import SHIPPED_READER, Reader
-from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
+from semmem.retrieval.decide.trained import SHIPPED, SHIPPED_READER, Reader, Trained, UnusableWeights
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.ledger.ledger import Ledger, LedgerRecords, LedgerRules

@@ -62,15 +62,15 @@ from semmem.ports.learning import Batch
 from semmem.ports.session_states import CurrentState
 from semmem.retrieval import answers as asked
 from semmem.retrieval import arrangement, context, days, rank, role_labels, stated, time_filter
+from semmem.retrieval.decide import decision, fitting, request_words, signals
 from semmem.retrieval.decide import features as decide_features
-from semmem.retrieval.decide import fitting, greetings, nearness, open_recall, pronouns, request_words, signals
-from semmem.retrieval.decide.decision import Decision, heads_of
+from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index import succession, word_index
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import anchors_of, goes_on
 from semmem.retrieval.query import build as query
-from semmem.retrieval.query import looks_back, past_conversations, rewrite
+from semmem.retrieval.query import past_conversations, rewrite
 from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, in_time, read_words
 from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.account_numbers import numbers_hidden
@@ -307,11 +307,11 @@ def _ranked(text: str) -> object:
 
 
 def _near(text: str) -> object:
-    return nearness.near(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+    return decision.near(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
 
 
 VECTOR = np.full(4, 0.5, dtype=np.float32)
-LOOKS_BACK = looks_back.LooksBack.load(looks_back.SHIPPED)
+LOOKS_BACK = past_conversations.LooksBack.load(past_conversations.SHIPPED)
 WEIGHTS = weights(4)
 
 
@@ -492,17 +492,15 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
     "retrieval.decide.decision.Decision.request_alone": lambda t: Decision(WEIGHTS).request_alone(t, VECTOR),
     "retrieval.decide.decision.Decision.verdict": _verdict,
-    "retrieval.decide.features.request_features": lambda t: decide_features.request_features(
-        heads_of(WEIGHTS), t, VECTOR
-    ),
+    "retrieval.decide.features.request_features": lambda t: decide_features.request_features(WEIGHTS, t, VECTOR),
     "retrieval.decide.decision.Decision.heard": Decision(WEIGHTS).heard,
-    "retrieval.decide.features.request_words_of": lambda t: decide_features.request_words_of(heads_of(WEIGHTS), t),
+    "retrieval.decide.features.request_words_of": lambda t: decide_features.request_words_of(WEIGHTS, t),
     "retrieval.decide.fitting.store": lambda t: fitting.store([t], lambda texts: np.stack([VECTOR] * len(texts))),
-    "retrieval.decide.greetings.is_social": greetings.is_social,
-    "retrieval.decide.nearness.near": _near,
-    "retrieval.decide.open_recall.asks_for_all": open_recall.asks_for_all,
-    "retrieval.decide.pronouns.flags": pronouns.flags,
-    "retrieval.decide.pronouns.speaks_of_user": pronouns.speaks_of_user,
+    "retrieval.decide.signals.is_social": signals.is_social,
+    "retrieval.decide.decision.near": _near,
+    "retrieval.decide.signals.asks_for_all": signals.asks_for_all,
+    "retrieval.decide.request_words.flags": request_words.flags,
+    "retrieval.decide.request_words.speaks_of_user": request_words.speaks_of_user,
     "retrieval.decide.request_words.places": request_words.places,
     "retrieval.index.memory_index.MemoryIndex.heard": lambda t: MemoryIndex([_memory("likes tea")]).heard(t),
     "retrieval.index.memory_index.MemoryIndex.scores": _scores,
@@ -513,10 +511,12 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.query.build.is_vague": query.is_vague,
     "retrieval.query.build.key_words": query.key_words,
     "retrieval.rank.rank": _ranked,
-    "retrieval.query.looks_back.LooksBack.asks": lambda t: LOOKS_BACK.asks(t, LOOKS_BACK.vector, in_form=True),
-    "retrieval.query.looks_back.LooksBack.logit": lambda t: LOOKS_BACK.logit(t, LOOKS_BACK.vector, in_form=True),
-    "retrieval.query.looks_back.flags_of": lambda t: looks_back.flags_of(t, in_form=False),
-    "retrieval.query.looks_back.places": looks_back.places,
+    "retrieval.query.past_conversations.LooksBack.asks": lambda t: LOOKS_BACK.asks(t, LOOKS_BACK.vector, in_form=True),
+    "retrieval.query.past_conversations.LooksBack.logit": lambda t: LOOKS_BACK.logit(
+        t, LOOKS_BACK.vector, in_form=True
+    ),
+    "retrieval.query.past_conversations.flags_of": lambda t: past_conversations.flags_of(t, in_form=False),
+    "retrieval.query.past_conversations.places": past_conversations.places,
     "retrieval.query.past_conversations.asked_before": lambda t: past_conversations.asked_before(t, NOW, known=True),
     "retrieval.query.past_conversations.has_form": past_conversations.has_form,
     "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
@@ -532,6 +532,7 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.time_filter.is_dated": lambda t: time_filter.is_dated(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.matches": lambda t: time_filter.matches(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.names": lambda t: time_filter.names(_memory(t), Interval(NOW - 1000, NOW)),
+    "retrieval.time_filter.span": lambda t: time_filter.span([t, t], NOW),
     "retrieval.time_filter.time_filter": lambda t: time_filter.time_filter(t, NOW),
     "retrieval.index.word_index.WordIndex.match": _matched,
     "text.terms.terms": lambda t: terms.terms(words.words(t)),
@@ -827,8 +828,6 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.block.block_of": _NAMES,
     "retrieval.decide.decision.told_kinds": _VALUES,
     "retrieval.decide.fitting.fit": "reads semmem's own labelled requests, for no request",
-    "retrieval.decide.regressions.asks": "reads semmem's own labelled requests, for no request",
-    "retrieval.decide.regressions.softmax": "reads semmem's own labelled requests, for no request",
     "retrieval.past_talks.PastTalks.asked": "asked_before and LooksBack.asks, which are in the table above",
     "retrieval.past_talks.PastTalks.notes": _WAITS,
     "retrieval.rerank.Reranking.order": _WAITS,

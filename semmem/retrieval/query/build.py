@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from semmem.memory import Conversation, Role
-from semmem.retrieval.decide.greetings import is_social
-from semmem.retrieval.decide.open_recall import asks_for_all
+from semmem.retrieval.decide.signals import asks_for_all, is_social
 from semmem.text import stop_words
 from semmem.text.words import words, written_words
 

@@ -30,9 +30,9 @@ from semmem.request.deadline import Deadline
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.request.verdicts import Verdicts
-from semmem.retrieval.decide.decision import Decision, Mask, RequestVerdict, Verdict
+from semmem.retrieval.decide.decision import Decision, RequestVerdict, Verdict
 from semmem.retrieval.decide.features import RequestWords
-from semmem.retrieval.index.memory_index import MemoryIndex, Scores
+from semmem.retrieval.index.memory_index import Mask, MemoryIndex, Scores
 from semmem.retrieval.query.rewrite import Mode, QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.rerank import Reranking

@@ -16,9 +16,9 @@ from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
 from semmem.retrieval import search
 from semmem.retrieval.begun import embed_query
-from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Mask, Verdict
+from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Verdict
 from semmem.retrieval.decide.features import RequestWords
-from semmem.retrieval.index.memory_index import MemoryIndex, Scores
+from semmem.retrieval.index.memory_index import Mask, MemoryIndex, Scores
 from semmem.retrieval.search import (
     CANDIDATES_MAX,
     NAMED_MAX,
