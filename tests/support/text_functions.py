@@ -60,13 +60,12 @@ from semmem.passages import pieces
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.ports.session_states import CurrentState
-from semmem.retrieval import answers as asked
 from semmem.retrieval import arrangement, context, days, rank, role_labels, stated, time_filter
 from semmem.retrieval.decide import decision, fitting, request_words, signals
 from semmem.retrieval.decide import features as decide_features
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.fence import Fence
-from semmem.retrieval.index import succession, word_index
+from semmem.retrieval.index import word_index
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import anchors_of, goes_on
 from semmem.retrieval.query import build as query
@@ -464,8 +463,8 @@ REGISTRY: Mapping[str, Call] = {
     "compression.rendering.rendered": lambda t: rendered(CurrentState(t, (t,)), lambda _inside: "0" * 16),
     "dialects.elements.elements_of": _parted,
     # retrieval
-    "retrieval.answers.offered": lambda t: asked.offered(t, words.words(t)),
-    "retrieval.answers.wanted": asked.wanted,
+    "retrieval.index.word_index.offered": lambda t: word_index.offered(t, words.words(t)),
+    "retrieval.index.word_index.wanted": word_index.wanted,
     "retrieval.ledger.anchors.anchors_of": lambda t: anchors_of(_said(t)),
     "retrieval.ledger.anchors.goes_on": lambda t: goes_on(_said(t)),
     "retrieval.arrangement.arranged": lambda t: arrangement.arranged([_memory(t), _memory("likes tea")]),
@@ -528,7 +527,6 @@ REGISTRY: Mapping[str, Call] = {
     ),
     "retrieval.stated.statement": stated.statement,
     "retrieval.decide.signals.decide": lambda t: (signals.decide(_said(t)), signals.decide(_said(t), fact=True)),
-    "retrieval.index.succession.said_at": lambda t: succession.Succession([_memory(t)]),
     "retrieval.time_filter.is_dated": lambda t: time_filter.is_dated(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.matches": lambda t: time_filter.matches(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.names": lambda t: time_filter.names(_memory(t), Interval(NOW - 1000, NOW)),
@@ -731,7 +729,7 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.passages.SaidPassages.forget": _WAITS,
     "lifecycle.passages.listed": _NAMES,
     "retrieval.passages.PassageSearch.beside": _WAITS,
-    "retrieval.index.unsaid.Unsaid.spoken": _NAMES,
+    "retrieval.index.kept.Unsaid.spoken": _NAMES,
     "extraction.session_summary.SessionSummariser.summarise": _WAITS,
     "extraction.settling.Provisional.allows": _NAMES,
     "extraction.settling.Provisional.is_known": _SAME_TEXT,
@@ -807,11 +805,10 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.hot_memories.HotMemories.preload": _NAMES,
     "retrieval.index.hot_memories.HotMemories.put": _WAITS,
     "retrieval.index.hot_memories.HotMemories.warm": _NAMES,
-    "retrieval.index.freshness.Freshness.is_certain": _NAMES,
-    "retrieval.index.freshness.Freshness.is_current": _NAMES,
-    "retrieval.index.freshness.Freshness.may_be_late": _NAMES,
-    "retrieval.index.freshness.Freshness.missed_a_late_write": _NAMES,
-    "retrieval.index.freshness.Freshness.was_read": _NAMES,
+    "retrieval.index.kept.Freshness.is_current": _NAMES,
+    "retrieval.index.kept.Freshness.may_be_late": _NAMES,
+    "retrieval.index.kept.Freshness.missed_a_late_write": _NAMES,
+    "retrieval.index.kept.Freshness.was_read": _NAMES,
     "retrieval.index.kept.Kept.find": "counts bytes of hits, without reading them",
     "retrieval.index.kept.Kept.write": "counts bytes of a memory, without reading it",
     "retrieval.index.kept.built": "makes a MemoryIndex; what it reads of texts is done by functions of this table",

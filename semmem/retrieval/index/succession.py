@@ -21,18 +21,13 @@ Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
 
-def said_at(memory: Memory) -> float:
-    """When the words behind a memory were said, in seconds since the epoch; when it was made, if that is not known."""
-    return memory.said_at
-
-
 class Succession:
     """Memories of each talk in the order in which they were said, ties by id."""
 
     def __init__(self, memories: Sequence[Memory]) -> None:
         in_order = sorted(
             range(len(memories)),
-            key=lambda row: (memories[row].session or "", said_at(memories[row]), memories[row].id),
+            key=lambda row: (memories[row].session or "", memories[row].said_at, memories[row].id),
         )
         self._order = np.array(in_order, dtype=np.int64)
         self._talk = np.fromiter(_talks([memories[row] for row in in_order]), np.int64, len(memories))
@@ -78,7 +73,7 @@ def _talks(in_order: Sequence[Memory]) -> Iterator[int]:
 def _follows(memory: Memory, last: Memory) -> bool:
     """Whether it was said after the other, in the same talk. Of what has the same time nobody knows what came first,
     unless it comes of one turn."""
-    silence_s = said_at(memory) - said_at(last)
+    silence_s = memory.said_at - last.said_at
     if memory.session != last.session or silence_s > GAP_S_MAX:
         return False
     return silence_s > 0 or (memory.source.turn != "" and memory.source.turn == last.source.turn)
