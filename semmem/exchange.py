@@ -38,10 +38,9 @@ from semmem.request.permission import Switched
 from semmem.request.question import Question
 from semmem.request.record import NAME_CHARS_MAX, RequestRecord
 from semmem.retrieval.begun import Begun
-from semmem.retrieval.block import Block, memories_in
+from semmem.retrieval.block import Before, Block, memories_in
 from semmem.retrieval.context import without_blocks
 from semmem.retrieval.ledger.anchors import anchors_of
-from semmem.retrieval.ledger.before import Before
 from semmem.retrieval.recall import Recall, Recalled
 from semmem.retrieval.showing import SessionRequest, Showing, Shown
 from semmem.turns.encodings import decoder_for

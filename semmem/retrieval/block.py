@@ -1,12 +1,16 @@
-"""A block of memories on its way into a prompt."""
+"""A block of memories on its way into a prompt, and what is given to the prompt anyway."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semmem.memory import Hit, Injection
+from msgspec import Struct
+
+from semmem.memory import Hit, Injection, Memory
+from semmem.ports.session_states import ShownBlock
 from semmem.ports.talks import TALK_ID
+from semmem.retrieval.context import says
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +39,23 @@ def block_of(injection: Injection, hits: Sequence[Hit], tokens: int) -> Block:
 def memories_in(hits: Sequence[Hit]) -> tuple[str, ...]:
     """The ids of the memories among what is shown."""
     return tuple(hit.memory.id for hit in hits if not hit.memory.id.startswith(TALK_ID))
+
+
+class Before(Struct, frozen=True):
+    """What a prompt is given anyway, as the search for more needs to know it. ``blocks``: those that stand in it;
+    ``tokens``: of those that are put into it again. ``begins``: the session begins, and what goes with every answer
+    gets a block of its own. ``at``: the number of the user's message, among those in the user's role, that the new
+    block is for."""
+
+    at: int = 0
+    blocks: tuple[ShownBlock, ...] = ()
+    tokens: int = 0
+    begins: bool = False
+
+    def holds(self, memory: Memory) -> bool:
+        """Whether the memory stands there, or another with its words."""
+        pair = memory.id, memory.version
+        return any(pair in block.memories or says(block.text, memory) for block in self.blocks)
+
+
+NOTHING = Before()

@@ -6,9 +6,7 @@ So the model can ask whether it is so, and the user sees at once what was unders
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
-import numpy as np
 from cachetools import LRUCache
 
 from semmem.memory import Hit, Memory
@@ -29,18 +27,17 @@ class Changes:
 
     def __init__(self) -> None:
         self._said: LRUCache[tuple[str, int], bool] = LRUCache(SAID_BACK_MAX)
-        self._of: WeakKeyDictionary[MemoryIndex, tuple[int, ...]] = WeakKeyDictionary()
 
     def to_say_back(self, index: MemoryIndex | None, query: ResolvedQuery, kept: Sequence[Hit]) -> list[Hit]:
         """Those changes that no block has shown yet and ``kept`` does not hold, newest first. None where the user's
         index was not there in time: the next request says them."""
-        places = () if index is None else self._places(index)
-        if index is None or not places:
+        if index is None or not index.changing:
             return []
         members = index.members(query.scope, query.types, query.now)
         shown = {hit.memory.id for hit in kept}
-        found = [index.memories[place] for place in places if members[place] and index.memories[place].id not in shown]
-        news = [memory for memory in found if self._is_news(memory, query.now) and readable(memory) is None]
+        found = [index.memories[place] for place in index.changing if members[place]]
+        told = [memory for memory in found if memory.id not in shown and self._is_news(memory, query.now)]
+        news = [memory for memory in told if readable(memory) is None]
         news.sort(key=lambda memory: -memory.said_at)
         return [Hit(memory, 0.0, 0.0) for memory in news[:CHANGES_MAX]]
 
@@ -49,13 +46,6 @@ class Changes:
         for hit in shown:
             if hit.memory.changes_standing:
                 self._said[hit.memory.id, hit.memory.version] = True
-
-    def _places(self, index: MemoryIndex) -> tuple[int, ...]:
-        places = self._of.get(index)
-        if places is None:
-            flags = [memory.changes_standing for memory in index.memories]
-            places = self._of[index] = tuple(np.flatnonzero(flags).tolist())
-        return places
 
     def _is_news(self, memory: Memory, now: float) -> bool:
         return (memory.id, memory.version) not in self._said and 0 <= now - memory.said_at < SAID_BACK_S

@@ -1,9 +1,9 @@
 """Render memories as one fenced block of reference data within a token budget, and take such blocks out again.
 
 The block is quoted data, never instructions: what a memory contains can neither close the fence, nor speak as somebody
-else, nor break its own line. It reads as a person would write notes: what always matters first (arrangement.py), each
-with its day (days.py). The same memories in the same order give the same bytes (no clock, no counts), so that a
-provider's prompt cache survives. The mark in the opening is the business of fence.py.
+else, nor break its own line. It reads as a person would write notes (notes.py). The same memories in the same order
+give the same bytes (no clock, no counts), so that a provider's prompt cache survives. The mark in the opening is the
+business of fence.py.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from functools import cache
 from msgspec import structs
 
 from semmem.memory import Conversation, Hit, Memory, MemoryType, Standing
-from semmem.retrieval.arrangement import arranged, doubtful
-from semmem.retrieval.days import UNDATED, happened, said
+from semmem.retrieval.notes import UNDATED, arranged, doubtful, happened, said
 from semmem.retrieval.once import OncePerMemory
 from semmem.retrieval.role_labels import unlabelled
 from semmem.text.quoting import is_quoted, unquoted

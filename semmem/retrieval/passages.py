@@ -15,9 +15,9 @@ from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.store import Store
 from semmem.retrieval.decide.decision import Decision
-from semmem.retrieval.found_before import FoundBefore
 from semmem.retrieval.index.kept import Unsaid
 from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.once import FoundBefore
 from semmem.retrieval.search import ResolvedQuery, SearchResult, best_of
 from semmem.retrieval.stated import Stated, statement
 

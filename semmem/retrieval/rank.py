@@ -51,7 +51,6 @@ def rank(
     said: Sequence[str],
     limit: int,
     now: float,
-    half_life_s: float = HALF_LIFE_S,
     threshold: float | None = None,
     cuts: Mapping[str, str] = _NO_CUTS,
     standing: Container[str] = (),
@@ -60,7 +59,7 @@ def rank(
     """Every candidate, best first, each with its verdict; at most ``limit`` are kept, of which ``standing_max`` of
     those whose ids are in ``standing``.
 
-    ``score`` = the hit's own + 0.03 * 2^(-age / half_life_s) + 0.03 * importance, age since the last update.
+    ``score`` = the hit's own + 0.03 * 2^(-age / HALF_LIFE_S) + 0.03 * importance, age since the last update.
     ``threshold`` is compared with the cosine, never with the score: being new or important makes nothing relevant.
     ``cuts`` are reasons, by memory id, that somebody else has found. ``said`` are the user's own messages of this
     request, oldest first; they cut no memory of a standing, nor any whose id is in ``standing``.
@@ -69,7 +68,7 @@ def rank(
     ``limit``, ``already_said``, ``near_duplicate`` (of a better one that was kept), ``screened`` (it would not be
     stored today: it reads like an order, or holds a secret).
     """
-    scored = (_scored(hit, now, half_life_s) for hit in hits)
+    scored = (Hit(hit.memory, hit.cosine, _score(hit, now), hit.keyword, hit.logit) for hit in hits)
     stated = Stated(said)
     kept: list[_Compared] = []
     verdicts: list[Ranked] = []
@@ -113,14 +112,10 @@ _Compared = tuple[_Content, Vector | None]
 _content, _screened = OncePerMemory(_Content.of), OncePerMemory(readable)
 
 
-def _scored(hit: Hit, now: float, half_life_s: float) -> Hit:
-    return Hit(hit.memory, hit.cosine, _score(hit, now, half_life_s), hit.keyword, hit.logit)
-
-
-def _score(hit: Hit, now: float, half_life_s: float) -> float:
+def _score(hit: Hit, now: float) -> float:
     age_s = max(0.0, now - hit.memory.updated_at)
     importance = min(max(hit.memory.importance, 0.0), 1.0)
-    recency = math.pow(2.0, -age_s / half_life_s)
+    recency = math.pow(2.0, -age_s / HALF_LIFE_S)
     return hit.score + RECENCY_WEIGHT * recency + IMPORTANCE_WEIGHT * importance
 
 

@@ -18,18 +18,17 @@ from semmem.ports.events import Announce, Searched, nobody_listens
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.begun import Begun, embed_query
-from semmem.retrieval.block import Block, block_of
+from semmem.retrieval.block import NOTHING, Before, Block, block_of
 from semmem.retrieval.changes import Changes
 from semmem.retrieval.context import HEADER, HEADER_MORE, render
 from semmem.retrieval.decide.decision import Decision, RequestVerdict
 from semmem.retrieval.decide.signals import SEARCH, decide
 from semmem.retrieval.fence import Fence
-from semmem.retrieval.found_before import FoundBefore
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import goes_on
-from semmem.retrieval.ledger.before import NOTHING, Before
 from semmem.retrieval.ledger.truth import corrections
+from semmem.retrieval.once import FoundBefore
 from semmem.retrieval.passages import PassageSearch
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.build import build_query

@@ -18,9 +18,9 @@ from semmem.ports.errors import EmbedderBusy, StoreTimeout
 from semmem.ports.store import Store
 from semmem.retrieval.decide.decision import COVERAGE_LEAST, LOGIT_WEIGHT, Decision, RequestVerdict, Verdict
 from semmem.retrieval.decide.features import RequestWords
-from semmem.retrieval.found_before import FoundBefore
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import Floats, Heard, MemoryIndex, Scores
+from semmem.retrieval.once import FoundBefore
 from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, is_dated, matches, names
 from semmem.text.times import Interval
 

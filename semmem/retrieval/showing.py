@@ -14,9 +14,8 @@ from semmem.ports.events import Announce, PromptPrefix, nobody_listens
 from semmem.ports.session_states import START, ShownBlock
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
-from semmem.retrieval.block import Block
+from semmem.retrieval.block import NOTHING, Before, Block
 from semmem.retrieval.ledger.anchors import Anchor
-from semmem.retrieval.ledger.before import NOTHING, Before
 from semmem.retrieval.ledger.ledger import ERASED, LATE, Ledger, Page
 from semmem.retrieval.ledger.truth import absent, unfit
 from semmem.retrieval.recall import TRUTH_SHARE, Recall, Recalled

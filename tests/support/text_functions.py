@@ -60,7 +60,7 @@ from semmem.passages import pieces
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.ports.session_states import CurrentState
-from semmem.retrieval import arrangement, context, days, rank, role_labels, stated, time_filter
+from semmem.retrieval import context, notes, rank, role_labels, stated, time_filter
 from semmem.retrieval.decide import decision, fitting, request_words, signals
 from semmem.retrieval.decide import features as decide_features
 from semmem.retrieval.decide.decision import Decision
@@ -467,10 +467,10 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.index.word_index.wanted": word_index.wanted,
     "retrieval.ledger.anchors.anchors_of": lambda t: anchors_of(_said(t)),
     "retrieval.ledger.anchors.goes_on": lambda t: goes_on(_said(t)),
-    "retrieval.arrangement.arranged": lambda t: arrangement.arranged([_memory(t), _memory("likes tea")]),
-    "retrieval.days.happened": lambda t: days.happened(_memory(t)),
-    "retrieval.arrangement.doubtful": lambda t: arrangement.doubtful([_memory(t), _memory("likes tea")]),
-    "retrieval.days.said": lambda t: days.said(_memory(t)),
+    "retrieval.notes.arranged": lambda t: notes.arranged([_memory(t), _memory("likes tea")]),
+    "retrieval.notes.happened": lambda t: notes.happened(_memory(t)),
+    "retrieval.notes.doubtful": lambda t: notes.doubtful([_memory(t), _memory("likes tea")]),
+    "retrieval.notes.said": lambda t: notes.said(_memory(t)),
     "retrieval.context.estimate_tokens": context.estimate_tokens,
     "retrieval.context.line_tokens": lambda t: context.line_tokens(_memory(t)),
     "retrieval.context.neutralise": context.neutralise,
@@ -780,7 +780,7 @@ NEEDLESS: Mapping[str, str] = {
     "request.identity.user_in_header": _NAMES,
     "request.identity.user_of_key": "one HMAC of a key, which is as long as a header may be",
     "retrieval.block.memories_in": _NAMES,
-    "retrieval.ledger.before.Before.holds": "says, which is in the table above",
+    "retrieval.block.Before.holds": "says, which is in the table above",
     "retrieval.ledger.ledger.Ledger.clear": _NAMES,
     "retrieval.ledger.ledger.Ledger.forget": _NAMES,
     "retrieval.ledger.ledger.Ledger.has_any": _NAMES,

@@ -126,6 +126,11 @@ class MemoryIndex:
                 after[memory.source.turn].add(str(successor))
         return {turn: frozenset(ids) for turn, ids in after.items()}
 
+    @cached_property
+    def changing(self) -> tuple[int, ...]:
+        """The places of memories with which something ended or changed that always matters."""
+        return tuple(place for place, memory in enumerate(self.memories) if memory.changes_standing)
+
     def is_live(self, memory_id: str) -> bool:
         """Whether it is recalled."""
         return memory_id in self._live

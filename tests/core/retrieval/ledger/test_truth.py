@@ -23,10 +23,10 @@ from semmem.memory import (
     MemoryType,
 )
 from semmem.ports.session_states import ShownBlock
+from semmem.retrieval.block import Before
 from semmem.retrieval.context import render
 from semmem.retrieval.index.kept import built
 from semmem.retrieval.index.memory_index import MemoryIndex
-from semmem.retrieval.ledger.before import Before
 from semmem.retrieval.ledger.ledger import ERASED
 from semmem.retrieval.ledger.truth import (
     CORRECTIONS_MAX,
