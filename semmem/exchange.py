@@ -320,7 +320,7 @@ class Exchange:
         if chained is not None and self._histories is not None:
             self._histories.count(chained.word)
             body = chained.body if body is None else body
-        injected = len({each for block in blocks for each in block.memories})
+        injected = len({each for block in blocks for each in block.ids})
         tokens = sum(block.tokens for block in blocks)
         return RequestResult(decision.outcome, body, ticket, injected, tokens, switched, compressed, decision.record)
 

@@ -16,24 +16,30 @@ from semmem.retrieval.context import says
 @dataclass(frozen=True, slots=True)
 class Block:
     """What is put into a prompt: the text with its role and place, its estimated tokens, and the ids of what stands in
-    it: memories, and conversations that the question asked for.
+    it with their versions: memories, and conversations that the question asked for.
 
-    ``expires_at``: when the first of the memories expires; None for never. ``versions``: of each of ``memories``.
+    ``expires_at``: when the first of the memories expires; None for never. ``hits``: what was found, best first; empty
+    where it is shown again. ``is_start``: it goes with every answer, at the session's beginning.
     """
 
     injection: Injection
-    memories: tuple[str, ...]
+    memories: tuple[tuple[str, int], ...]
     tokens: int
     expires_at: float | None = None
-    versions: tuple[int, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    is_start: bool = False
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(each for each, _ in self.memories)
 
 
-def block_of(injection: Injection, hits: Sequence[Hit], tokens: int) -> Block:
+def block_of(injection: Injection, hits: Sequence[Hit], tokens: int, *, is_start: bool) -> Block:
     """The block in which these hits are shown."""
     memories = [hit.memory for hit in hits]
     expiries = (memory.expires_at for memory in memories if memory.expires_at is not None)
-    ids, versions = tuple(memory.id for memory in memories), tuple(memory.version for memory in memories)
-    return Block(injection, ids, tokens, min(expiries, default=None), versions)
+    pairs = tuple((memory.id, memory.version) for memory in memories)
+    return Block(injection, pairs, tokens, min(expiries, default=None), tuple(hits), is_start)
 
 
 def memories_in(hits: Sequence[Hit]) -> tuple[str, ...]:

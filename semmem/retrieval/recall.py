@@ -90,15 +90,26 @@ class RecallRules:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """How a search ended; the block for the prompt, where there is one, and the hits that it shows, best first.
-    ``start``: what goes with every answer, for the session's beginning. ``compacted``: no earlier block goes with
-    these; together they would have no room."""
+    """How a search ended, and the blocks for the prompt: first what goes with every answer, for the session's
+    beginning. ``compacted``: no earlier block goes with these; together they would have no room."""
 
     outcome: Outcome
-    block: Block | None = None
-    hits: tuple[Hit, ...] = ()
-    start: Block | None = None
+    blocks: tuple[Block, ...] = ()
     compacted: bool = False
+
+    @property
+    def block(self) -> Block | None:
+        """The one for this turn."""
+        return next((block for block in self.blocks if not block.is_start), None)
+
+    @property
+    def start(self) -> Block | None:
+        return next((block for block in self.blocks if block.is_start), None)
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """What the blocks show, best first."""
+        return tuple(hit for block in self.blocks for hit in block.hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +136,6 @@ class Preview:
     compacted: bool = False
 
 
-_Blocks = Sequence[tuple[Block, list[Hit]]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Composed:
     """``wanted``: what ought to be said, of which the blocks hold what has room; ``corrected``: what of it holds in
@@ -135,7 +143,7 @@ class _Composed:
 
     wanted: Sequence[Hit]
     corrected: Sequence[Hit]
-    blocks: _Blocks
+    blocks: Sequence[Block]
     compacted: bool = False
 
 
@@ -228,7 +236,7 @@ class Recall:
 
     def injection(self, text: str, model: str, at: int = 0) -> Injection:
         """The text as a block for this model: as whom, and where; ``at``: at which of the user's messages."""
-        role = "user" if self._refuses_system(model) else self._rules.role
+        role = "user" if self._user_roles.match(model.lower()) else self._rules.role
         return Injection(text, role=role, position=self._rules.position, at=at)
 
     async def finish(self, question: Question, begun: Begun, before: Before = NOTHING) -> Recalled:
@@ -243,10 +251,8 @@ class Recall:
         query = self._query(question, begun.text, self._rules.strategy)
         try:
             return await self._search_by_meaning(question, query, begun, before)
-        except EmbedderBusy:
-            return await self._by_words(question, query, before, Outcome.EMBEDDER_BUSY, Outcome.EMBEDDER_BUSY)
-        except EmbedderError:
-            return await self._by_words(question, query, before, Outcome.DEGRADED, Outcome.EMBEDDER_DOWN)
+        except EmbedderError as error:
+            return await self._by_words(question, query, before, error)
 
     async def preview(
         self,
@@ -274,7 +280,7 @@ class Recall:
             found = await self._found(question, query, vector)
         except EmbedderError as error:
             vector = None
-            unembedded = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.EMBEDDER_DOWN
+            unembedded = _unembedded(error)
             by_words = replace(query, strategy=Strategy.KEYWORD)
             found = await find_by_words(self._memories, by_words, timeout_s=self._rules.store_timeout_s)
         ranked = self._ranked(question, found)
@@ -286,7 +292,7 @@ class Recall:
         room = self._rules.tokens_max if tokens_max is None else tokens_max
         composed = self._composed(question, _kept(ranked), before, found.index, room)
         ranked = _with_corrections(ranked, composed.corrected)
-        block = next((block for block, _ in composed.blocks), None)
+        block = next(iter(composed.blocks), None)
         left_out = _ids(composed.wanted) - _shown(composed.blocks)
         verdicts = (
             replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id in left_out else one
@@ -412,7 +418,7 @@ class Recall:
         return read_words(index, query, self._decision)
 
     async def _by_words(
-        self, question: Question, query: ResolvedQuery, before: Before, outcome: Outcome, otherwise: Outcome
+        self, question: Question, query: ResolvedQuery, before: Before, error: EmbedderError
     ) -> Recalled:
         """Raises StoreError."""
         with spans.step(spans.SEARCH_MEMORY) as span:
@@ -420,7 +426,8 @@ class Recall:
             _tell(span, found)
         talks = await self._talks(question, None)
         kept = [*talks, *_kept(self._ranked(question, found))]
-        return self._recalled(question, kept, outcome, otherwise, before, found.index)
+        outcome = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.DEGRADED
+        return self._recalled(question, kept, outcome, _unembedded(error), before, found.index)
 
     async def _found(
         self,
@@ -432,8 +439,14 @@ class Recall:
         read: WordsRead | None = None,
     ) -> SearchResult:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
-        text, vector = await self._improved(question, query, vector)
-        query = query if text == query.text else replace(query, text=text)
+        writer = self._asked_writer(question, query, vector)
+        extra_s = (writer.timeout_s if writer else 0.0) + (self._reranking.timeout_s if self._reranking else 0.0)
+        if extra_s:
+            await question.deadline.extend(extra_s)  # once, for every model still to come
+        if writer is not None:
+            said, embed_s = question.conversation, self._rules.embed_timeout_s
+            text, vector = await writer.improved(said, query.text, vector, self._embedder, embed_timeout_s=embed_s)
+            query = replace(query, text=text)
         found = await find(
             self._memories,
             query,
@@ -445,18 +458,6 @@ class Recall:
             read=read,
         )
         return await self._reranked(found)
-
-    async def _improved(self, question: Question, query: ResolvedQuery, vector: Vector) -> tuple[str, Vector]:
-        """The query as a model writes it, where one is asked. Extends the deadline for every model still to come."""
-        writer = self._asked_writer(question, query, vector)
-        extra_s = (writer.timeout_s if writer else 0.0) + (self._reranking.timeout_s if self._reranking else 0.0)
-        if extra_s:
-            await question.deadline.extend(extra_s)
-        if writer is None:
-            return query.text, vector
-        return await writer.improved(
-            question.conversation, query.text, vector, self._embedder, embed_timeout_s=self._rules.embed_timeout_s
-        )
 
     def _asked_writer(self, question: Question, query: ResolvedQuery, vector: Vector) -> QueryWriter | None:
         """The model, unless what is asked is plainly nothing that memories have to do with: it would be refused after
@@ -495,16 +496,6 @@ class Recall:
                 standing_max=None if own_limit or lists_profile else rules.standing_max,
             )
 
-    def _render(
-        self, question: Question, kept: Sequence[Hit], room: int, header: str
-    ) -> tuple[str | None, list[Hit], int]:
-        mark = partial(self._fence.mark, question.scope.user)
-        with spans.step("semmem.render") as span:
-            block, shown, tokens = render(kept, tokens_max=room, mark=mark, header=header)
-            span.note(spans.RECORD_COUNT, len(shown))
-            span.note("semmem.tokens", tokens)
-        return block, shown, tokens
-
     def _recalled(
         self,
         question: Question,
@@ -518,7 +509,9 @@ class Recall:
         composed = self._composed(question, kept, before, index, self._rules.tokens_max)
         if not composed.wanted:
             return Recalled(Outcome.REPEATED if kept else otherwise)
-        return self._made(outcome, otherwise, composed)
+        recalled = Recalled(outcome if composed.blocks else otherwise, tuple(composed.blocks), composed.compacted)
+        self._changes.said_back(recalled.hits)
+        return recalled
 
     def _composed(
         self, question: Question, kept: Sequence[Hit], before: Before, index: MemoryIndex | None, room: int
@@ -537,40 +530,30 @@ class Recall:
                 return _Composed(kept, corrected, anew, compacted=True)
         return _Composed(wanted, corrected, blocks)
 
-    def _blocks(
-        self, question: Question, hits: Sequence[Hit], before: Before, room: int
-    ) -> list[tuple[Block, list[Hit]]]:
+    def _blocks(self, question: Question, hits: Sequence[Hit], before: Before, room: int) -> list[Block]:
         """What goes with every answer in one of its own, where the session begins; then the others."""
 
         def for_start(hit: Hit) -> bool:
             return before.begins and hit.memory.standing is Standing.STYLE
 
-        blocks: list[tuple[Block, list[Hit]]] = []
+        blocks: list[Block] = []
+        mark, model = partial(self._fence.mark, question.scope.user), question.conversation.model
         for position, some in (
             ("system", [hit for hit in hits if for_start(hit)]),
             (self._rules.position, [hit for hit in hits if not for_start(hit)]),
         ):
-            header = HEADER_MORE if before.blocks or blocks else HEADER
-            text, shown, tokens = self._render(question, some, room, header) if some else (None, [], 0)
+            if not some:
+                continue
+            with spans.step("semmem.render") as span:
+                header = HEADER_MORE if before.blocks or blocks else HEADER
+                text, shown, tokens = render(some, tokens_max=room, mark=mark, header=header)
+                span.note(spans.RECORD_COUNT, len(shown))
+                span.note("semmem.tokens", tokens)
             if text is not None:
-                injection = self.injection(text, question.conversation.model, before.at)
-                blocks.append((block_of(replace(injection, position=position), shown, tokens), shown))
+                injection = replace(self.injection(text, model, before.at), position=position)
+                blocks.append(block_of(injection, shown, tokens, is_start=position != self._rules.position))
                 room -= tokens
         return blocks
-
-    def _made(self, outcome: Outcome, otherwise: Outcome, composed: _Composed) -> Recalled:
-        blocks = composed.blocks
-        if not blocks:
-            return Recalled(otherwise, compacted=composed.compacted)
-        hits = tuple(hit for _, shown in blocks for hit in shown)
-        self._changes.said_back(hits)
-        is_start = blocks[0][0].injection.position != self._rules.position
-        start = blocks[0][0] if is_start else None
-        block = next((block for block, _ in blocks[is_start:]), None)
-        return Recalled(outcome, block, hits, start, composed.compacted)
-
-    def _refuses_system(self, model: str) -> bool:
-        return self._user_roles.match(model.lower()) is not None
 
 
 def _own_words(question: Question) -> list[str]:
@@ -582,11 +565,11 @@ def _ids(hits: Sequence[Hit]) -> set[str]:
     return {hit.memory.id for hit in hits}
 
 
-def _shown(blocks: _Blocks) -> set[str]:
-    return {hit.memory.id for _, hits in blocks for hit in hits}
+def _shown(blocks: Sequence[Block]) -> set[str]:
+    return {each for block in blocks for each in block.ids}
 
 
-def _says_more(anew: _Blocks, without: set[str], kept: Sequence[Hit]) -> bool:
+def _says_more(anew: Sequence[Block], without: set[str], kept: Sequence[Hit]) -> bool:
     """Whether more of what is needed stands in the prompt where the earlier blocks go, or more of what always matters:
     to give them up for less would do so again in the next turn."""
     must = _ids([hit for hit in kept if hit.memory.standing is Standing.MUST])
@@ -618,6 +601,10 @@ def _tell(span: spans.Span, found: SearchResult) -> None:
     span.note("semmem.path", found.path)
     span.told(spans.QUERY_TEXT, lambda: found.query.text)
     span.told(spans.RECORDS, lambda: [{"id": hit.memory.id, "content": hit.memory.content} for hit in hits])
+
+
+def _unembedded(error: EmbedderError) -> Outcome:
+    return Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.EMBEDDER_DOWN
 
 
 def _refusal(found: SearchResult) -> str:
