@@ -29,7 +29,7 @@ from torch import nn
 
 from semmem.ports.embedder import learnt_for
 from semmem.retrieval.decide import features, request_words
-from semmem.retrieval.decide.fitting import Embed, store
+from semmem.retrieval.decide.fitting import Embed, index_of
 from semmem.retrieval.decide.scenes import material
 from semmem.retrieval.decide.trained import EVIDENCE, SHIPPED_READER, Floats, Reader
 from semmem.text.quoting import unquoted
@@ -230,9 +230,9 @@ def rows(people: Iterable[Person], embed: Embed, *, others: Sequence[str] = (), 
     for person in people:
         crowd = chance.sample(others, CROWD) if others else []
         own, texts = len(person.memories), [*person.memories, *crowd]
-        held = store(texts, embed)
+        held = index_of(texts, embed)
         for text, verdicts in person.requests:
-            scores = held.index.scores(text, embed([text])[0])
+            scores = held.scores(text, embed([text])[0])
             evidence = features.evidence(scores).each
             flags = np.array(request_words.flags(text), dtype=np.float32)
             near = [place for place in np.argsort(-scores.cosine)[:CROWD_NEAREST].tolist() if place >= own]

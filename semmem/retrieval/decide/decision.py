@@ -35,7 +35,7 @@ from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Reader, Trai
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.memory_index import Mask, MemoryIndex, Scores
 
-RECALL = CLASSES.index("recall")
+RECALL, PROFILE = CLASSES.index("recall"), CLASSES.index("profile")
 MUST = KINDS.index("must")
 GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
 SPEAKS = slice(len(CLASSES) + 1, None)
@@ -51,6 +51,7 @@ PROFILE_CUT = -6.0
 TOLD_SHARE = 0.9
 """What whoever wrote a memory said of its standing counts so much; the rest is what its vector says."""
 STANDING_LEAST = 0.5
+"""Of the first three kinds together."""
 RECALL_LENIENCY = 1.0
 """How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
 LOGIT_WEIGHT = 0.3
@@ -189,20 +190,13 @@ class Decision:
         trained = self._trained
         if trained is None or not _is_for(trained, vector):
             return None
-        about = _about(trained, text, vector, said)
-        return RequestVerdict(
-            -math.inf,
-            is_served=False,
-            purpose=_purpose(about),
-            is_general=not wants and _is_general(about),
-            lists_profile=_lists_profile(about),
-        )
+        return _request_verdict(trained, _about(trained, text, vector, said), None, wants=wants)
 
     def _known_of(self, index: MemoryIndex, trained: Trained) -> _Known:
         known = self._known.get(index)
         if known is None:
             kinds = told_kinds(index.memories, features.kinds(trained, index.vectors))
-            known = self._known[index] = _Known(kinds, _is_standing(kinds))
+            known = self._known[index] = _Known(kinds, kinds[:, :3].sum(axis=1) >= STANDING_LEAST)
         return known
 
     def _shifts(self, index: MemoryIndex, known: _Known) -> Floats | None:
@@ -232,23 +226,19 @@ def _about(trained: Trained, text: str, vector: Vector, said: RequestWords | Non
     about = features.request_features(trained, text, vector, said)
     if asks_for_all(text):
         about[: len(CLASSES)] = 0.0
-        about[CLASSES.index("profile")] = 1.0
+        about[PROFILE] = 1.0
     return about
 
 
 def _read(reader: Reader, proposed: Floats, vector: Vector, vectors: Floats, evidence: Floats, flags: Floats) -> Floats:
     """The mean (n,) of what the regression and the reader say of the best READ_MAX that the regression proposes; minus
     infinity of the others."""
-    if len(proposed) <= READ_MAX:
-        return _mean(reader.share, proposed, reader.logits(vector, vectors, evidence, flags))
-    best = np.argpartition(-proposed, READ_MAX)[:READ_MAX]
+    is_few = len(proposed) <= READ_MAX
+    best = slice(None) if is_few else np.argpartition(-proposed, READ_MAX)[:READ_MAX]
     logits = np.full(len(proposed), -np.inf, dtype=np.float32)
-    logits[best] = _mean(reader.share, proposed[best], reader.logits(vector, vectors[best], evidence[best], flags))
+    read = reader.logits(vector, vectors[best], evidence[best], flags)
+    logits[best] = np.float32(1.0 - reader.share) * proposed[best] + np.float32(reader.share) * read
     return logits
-
-
-def _mean(share: float, regression: Floats, reader: Floats) -> Floats:
-    return np.float32(1.0 - share) * regression + np.float32(share) * reader
 
 
 def _is_for(trained: Trained, vector: Vector) -> bool:
@@ -271,26 +261,16 @@ def _later_surplus(surplus: Floats, order: Floats) -> Floats:
     return left
 
 
-def _request_verdict(trained: Trained, about: Floats, top: Floats, *, wants: bool) -> RequestVerdict:
-    """``about``: the request's own features; ``top``: with those of the best memories."""
-    logit = float(top @ trained.request_weights[:-1] + trained.request_weights[-1])
-    lists_profile = _lists_profile(about)
-    cut = trained.request_cut + GENERAL_STRICTNESS * float(about[GENERAL].sum())
-    is_served = wants or lists_profile or logit >= cut
-    return RequestVerdict(logit, is_served, _purpose(about), not is_served and _is_general(about), lists_profile)
-
-
-def _purpose(about: Floats) -> str:
-    return CLASSES[int(about[: len(CLASSES)].argmax())]
-
-
-def _is_general(about: Floats) -> bool:
-    """Whether it is general knowledge, a task or a courtesy, and does not speak of the user."""
-    return float(about[GENERAL].sum()) >= GENERAL_LEAST and not about[SPEAKS_OF_USER].any()
-
-
-def _lists_profile(about: Floats) -> bool:
-    return bool(about[CLASSES.index("profile")] >= PROFILE_LEAST)
+def _request_verdict(trained: Trained, about: Floats, top: Floats | None, *, wants: bool) -> RequestVerdict:
+    """``about``: the request's own features; ``top``: with those of the best memories, None where there is none."""
+    general, lists_profile = float(about[GENERAL].sum()), bool(about[PROFILE] >= PROFILE_LEAST)
+    logit, is_served = -math.inf, False
+    if top is not None:
+        logit = float(top @ trained.request_weights[:-1] + trained.request_weights[-1])
+        cut = trained.request_cut + GENERAL_STRICTNESS * general
+        is_served = wants or lists_profile or logit >= cut
+    is_general = not wants and not is_served and general >= GENERAL_LEAST and not about[SPEAKS_OF_USER].any()
+    return RequestVerdict(logit, is_served, CLASSES[int(about[: len(CLASSES)].argmax())], is_general, lists_profile)
 
 
 def told_kinds(memories: Sequence[Memory], guessed: Floats) -> Floats:
@@ -301,11 +281,6 @@ def told_kinds(memories: Sequence[Memory], guessed: Floats) -> Floats:
             told[row] *= 1 - TOLD_SHARE
             told[row, KINDS.index(memory.standing)] += TOLD_SHARE
     return told
-
-
-def _is_standing(kinds: Floats) -> Mask:
-    standing: Mask = kinds[:, :3].sum(axis=1) >= STANDING_LEAST
-    return standing
 
 
 def _spread(values: npt.NDArray[Any], places: npt.NDArray[np.int64], count: int, otherwise: float) -> npt.NDArray[Any]:

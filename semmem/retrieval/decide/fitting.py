@@ -51,22 +51,14 @@ _NONE = np.empty(0, dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
-    """Somebody's memories, ready to be ranked; ``vectors`` (n, d) in the order of ``index.memories``."""
-
-    index: MemoryIndex
-    vectors: Floats
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
-    """A request before a store, and what speaks for its memories. ``wanted``: places in the store. The first ``own``
+    """A request before an index, and what speaks for its memories. ``wanted``: places in it. The first ``own``
     memories are the person's. Cases of one ``group`` are never on both sides of a split."""
 
     group: int
     text: str
     vector: Vector
-    store: Store
+    index: MemoryIndex
     found: Evidence
     wanted: frozenset[int]
     own: int = 0
@@ -127,14 +119,15 @@ def _group(text: str) -> int:
     return crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def store(texts: Sequence[str], embed: Embed) -> Store:
+def index_of(texts: Sequence[str], embed: Embed) -> MemoryIndex:
     """Memories with these contents, in this order."""
     vectors = embed([unquoted(text) for text in texts])  # as they are when they are stored
-    memories = [
-        Memory(f"{place:06d}", 1, MemoryType.SEMANTIC, text, "somebody", embedding=vector)
-        for place, (text, vector) in enumerate(zip(texts, vectors, strict=True))
-    ]
-    return Store(MemoryIndex(memories), vectors)
+    return MemoryIndex(
+        [
+            Memory(f"{place:06d}", 1, MemoryType.SEMANTIC, text, "somebody", embedding=vector)
+            for place, (text, vector) in enumerate(zip(texts, vectors, strict=True))
+        ]
+    )
 
 
 def texts_of(material: Material) -> Iterator[str]:
@@ -167,24 +160,24 @@ def _cases(material: Material, embed: Embed) -> Iterator[Case]:
         drawn = chance.sample(others, min(chance.choice(CROWDS), len(others)))
         crowd = [text for other, text in drawn if other != number]
         for texts in [own, own + crowd] if len(own) < CROWDED_BELOW else [own]:
-            held = store(texts, embed)
+            held = index_of(texts, embed)
             for request in scene["requests"]:
                 yield _case(number, _short(request["text"]), held, embed, request["wanted"], len(own))
     for memories, questions in material.answered:
-        held = store(memories, embed)
+        held = index_of(memories, embed)
         for question, wanted in questions:
             yield _case(_group(question), question, held, embed, wanted)
     drawn_for_nobody = [chance.sample(others, min(size, len(others))) for size in STORES_OF_NOBODY]
-    nobodys = [store([text for _, text in drawn], embed) for drawn in drawn_for_nobody]
+    nobodys = [index_of([text for _, text in drawn], embed) for drawn in drawn_for_nobody]
     for number, text in enumerate(material.loose):
         yield _case(_group(text), text, nobodys[number % len(nobodys)], embed, (), weight=LOOSE_WEIGHT)
 
 
 def _case(
-    group: int, text: str, held: Store, embed: Embed, wanted: Iterable[int], own: int = 0, weight: float = 1.0
+    group: int, text: str, held: MemoryIndex, embed: Embed, wanted: Iterable[int], own: int = 0, weight: float = 1.0
 ) -> Case:
     vector = embed([text])[0]
-    found = features.evidence(held.index.scores(text, vector))
+    found = features.evidence(held.scores(text, vector))
     return Case(group, text, vector, held, found, frozenset(wanted), own, weight)
 
 
@@ -235,7 +228,7 @@ def _top(case: Case, heads: Trained, weights: Floats) -> tuple[Floats, bool, flo
 
 def _seen(case: Case, heads: Trained) -> tuple[Floats, Floats]:
     """The features of the request, and the kinds of the memories."""
-    return features.request_features(heads, case.text, case.vector), features.kinds(heads, case.store.vectors)
+    return features.request_features(heads, case.text, case.vector), features.kinds(heads, case.index.vectors)
 
 
 # --- the regressions -------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from sys import getsizeof
 
 from cachetools import TTLCache
 
@@ -64,17 +65,17 @@ class Kept:
         if present is not None and present.version >= memory.version:
             return False  # as in the store, a version is written once
         self.memories[memory.id] = slim(memory)
-        self.bytes += sizes.of_memory(memory) + sizes.of_vector(memory)
+        self.bytes += sizes.of_memory(memory) + (0 if memory.embedding is None else memory.embedding.nbytes)
         self.index = None
         return True
 
     def find(self, hits: Sequence[Hit]) -> int:
         """These were found for a question that was not asked before; how many bytes more that makes."""
         self.asked += 1
-        more = sizes.of_found(len(hits)) if self.asked <= sizes.FOUND_MAX else 0
+        more = sizes.FOUND_BYTES + sizes.HIT_BYTES * len(hits) if self.asked <= sizes.FOUND_MAX else 0
         for memory in (hit.memory for hit in hits[: sizes.SHOWN_MAX] if hit.memory.id not in self.shown):
             self.shown.add(memory.id)
-            more += sizes.of_note(memory)
+            more += sizes.NOTE_BYTES + sizes.NOTE_TEXT_SHARE * getsizeof(memory.content)
         self.bytes += more
         return more
 
