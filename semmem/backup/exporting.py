@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from semmem.backup import lines
 from semmem.backup.everybody import Everybody
 from semmem.memory import Memory, Scope
-from semmem.passages.everything import everything
+from semmem.passages.shelves import everything
 from semmem.ports.memory_records import MemoryRecords, Uses
 from semmem.ports.store import Store
 

@@ -13,7 +13,7 @@ from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.writes import Writes
 from semmem.memory import PROVISIONAL, Memory
-from semmem.passages.everything import everything
+from semmem.passages.shelves import everything
 from semmem.ports.embedder import Embedder
 from semmem.ports.erasure import KnownErasures
 from semmem.ports.memory_records import ManagementRecords, UseRecords

@@ -19,7 +19,7 @@ from semmem.backup.everybody import Everybody
 from semmem.backup.frames import file_frame, frame
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory
-from semmem.passages.everything import everything
+from semmem.passages.shelves import everything
 from semmem.ports.errors import SemmemError
 from semmem.ports.store import Store
 

@@ -7,13 +7,13 @@ A passage is left out where a memory is shown that took the place of the one it 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.store import Store
+from semmem.retrieval.begun import within
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.index.kept import Unsaid
 from semmem.retrieval.index.memory_index import MemoryIndex
@@ -30,9 +30,6 @@ STRICTNESS = 1.0
 FOUND_S = 60.0
 """So long what was found for a question serves the same question again. What is said meanwhile is in the history of
 the session in which it was said, and what is erased takes the user's index along, by which this is kept."""
-
-RENDERING_S = 0.03
-"""Left of the request phase for what comes after: a request that is late would have no memories either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ class PassageSearch:
         """
         query, index, request = found.query, found.index, found.candidates.request
         is_served = request is not None and request.is_served
-        if index is None or not self._is_wanted(found) or self._is_silent(query.scope):
+        if index is None or not _is_wanted(found) or self.hides(query.scope.user) or self.unsaid.holds(query.scope):
             return list(kept)
         if self.looks_back(query.text, vector):
             query, is_served = replace(query, types=PASSAGES), True
@@ -83,14 +80,6 @@ class PassageSearch:
         rest = [hit for hit in kept if hit.memory.source.turn not in turns]
         return sorted([*rest, *said], key=lambda hit: -hit.score)[: query.limit]
 
-    def _is_wanted(self, found: SearchResult) -> bool:
-        request, types = found.candidates.request, found.query.types
-        is_asked = request is not None and not request.is_general and not request.lists_profile
-        return is_asked and (not types or MemoryType.EPISODIC in types)
-
-    def _is_silent(self, scope: Scope) -> bool:
-        return self.hides(scope.user) or self.unsaid.holds(scope)
-
     async def _found(
         self, query: ResolvedQuery, index: MemoryIndex, vector: Vector, said_in: str | None, until: float | None
     ) -> Sequence[Hit]:
@@ -104,16 +93,16 @@ class PassageSearch:
         self, query: ResolvedQuery, vector: Vector, said_in: str | None, until: float | None
     ) -> list[Hit] | None:
         """None where the store does not answer in time, which is not remembered."""
-        late = asyncio.get_running_loop().time() + self.timeout_s
         types = PASSAGES if query.types == PASSAGES else (MemoryType.PASSAGE,)
         try:
-            async with asyncio.timeout_at(late if until is None else min(late, until - RENDERING_S)):
+            async with within(self.timeout_s, until):
                 near = await self.store.search(query.scope, vector, limit=CANDIDATES_MAX, now=query.now, types=types)
         except (StoreError, TimeoutError):
             return None
         if not near and types == (MemoryType.PASSAGE,):
             self.unsaid.note(query.scope)
-        others = [memory for memory in _last_said(hit.memory for hit in near) if not _is_of(memory, said_in)]
+        last_said = _last_said(hit.memory for hit in near)
+        others = [passage for passage in last_said if not said_in or passage.session != said_in]
         if types != PASSAGES:
             others = [passage for passage in others if passage.importance >= WORTH_MIN]
         return self._judged(others, query, vector) if others else []
@@ -122,10 +111,15 @@ class PassageSearch:
         """Those that the decision shows, by the words and the meaning of these alone."""
         of_any_type = replace(query, types=())
         found = best_of(MemoryIndex(passages), of_any_type, vector, self.decision, cut_too=False)
-        return [hit for hit in found.hits if hit.memory.id not in found.cuts and self._is_sure(hit)]
+        cut = self.decision.cut + STRICTNESS
+        shown = (hit for hit in found.hits if hit.memory.id not in found.cuts)
+        return [hit for hit in shown if hit.logit is None or hit.logit >= cut]
 
-    def _is_sure(self, hit: Hit) -> bool:
-        return hit.logit is None or hit.logit >= self.decision.cut + STRICTNESS
+
+def _is_wanted(found: SearchResult) -> bool:
+    request, types = found.candidates.request, found.query.types
+    is_asked = request is not None and not request.is_general and not request.lists_profile
+    return is_asked and (not types or MemoryType.EPISODIC in types)
 
 
 def _last_said(passages: Iterable[Memory]) -> Iterable[Memory]:
@@ -135,10 +129,6 @@ def _last_said(passages: Iterable[Memory]) -> Iterable[Memory]:
         if passage.said_at >= last.setdefault(passage.content, passage).said_at:
             last[passage.content] = passage
     return last.values()
-
-
-def _is_of(passage: Memory, session: str | None) -> bool:
-    return bool(session) and passage.session == session
 
 
 def _is_over(said: Hit, kept: Sequence[Hit], index: MemoryIndex) -> bool:

@@ -211,7 +211,10 @@ async def find_by_words(memories: HotMemories, query: ResolvedQuery, *, timeout_
 async def _find_cold(memories: HotMemories, query: ResolvedQuery, vector: Vector, *, timeout_s: float) -> SearchResult:
     hits = await nearest(memories, query, vector, timeout_s=timeout_s)
     hits = [hit for hit in hits if not bases(hit.memory)]  # whether these are there still is not known here
-    hits = hits if query.during is None else in_time(hits, query.during)
+    if (during := query.during) is not None:
+        hits = _by_score(
+            replace(hit, score=hit.score + TIME_WEIGHT) if matches(hit.memory, during) else hit for hit in hits
+        )
     threshold = COLD_THRESHOLD if query.threshold is None and not query.is_lookup else query.threshold
     return SearchResult(query, Candidates(hits), COLD_DENSE, threshold)
 
@@ -247,7 +250,8 @@ def best_of(
     verdict = _judged(query, vector, decision, scores, read)
     order = _order(query, scores, verdict, by_words=by_words)
     if during is not None:
-        order = order + _dated(index, during)
+        dated = index.dated(during.start - CLOCK_SLACK_S, during.end + CLOCK_SLACK_S)
+        order = order + np.float32(TIME_WEIGHT) * dated.astype(np.float32)
     found = members & (scores.keyword > 0) if by_words else members
     places = np.flatnonzero(found)
     if len(places) > CANDIDATES_MAX:
@@ -302,20 +306,8 @@ def _reciprocal_ranks(scores: Floats) -> Floats:
     return shares
 
 
-def in_time(hits: Sequence[Hit], during: Interval) -> list[Hit]:
-    """Hits with TIME_WEIGHT added to the score of those of that time, best first."""
-    weighed = (replace(hit, score=hit.score + TIME_WEIGHT) if matches(hit.memory, during) else hit for hit in hits)
-    return _by_score(weighed)
-
-
 def _by_score(hits: Iterable[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
-
-
-def _dated(index: MemoryIndex, during: Interval) -> Floats:
-    """TIME_WEIGHT for memories that happened or were said then, 0 for the others; shape (n,)."""
-    dated = index.dated(during.start - CLOCK_SLACK_S, during.end + CLOCK_SLACK_S)
-    return np.float32(TIME_WEIGHT) * dated.astype(np.float32)
 
 
 def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:

@@ -35,7 +35,7 @@ _FIRST_PERSON = {"user's": "my", "user": "i", "i'm": "i is", "i've": "i has", "a
 def statement(text: str) -> str:
     """A text folded: words only, in the first person, so that "User lives in Boston." and "I live in Boston" are the
     same. Empty where it has none."""
-    line = _PERSON.sub(_in_first_person, text.casefold().replace("’", "'"))
+    line = _PERSON.sub(lambda person: _FIRST_PERSON[person[0].removeprefix("the ")], text.casefold().replace("’", "'"))
     return " ".join(map(_agreed, words(negations_apart(line))))
 
 
@@ -66,10 +66,6 @@ def _stated_by(text: str) -> Iterator[str]:
             break
     if not _ASKED.search(first) and not any(is_negative(later) or _TAKEN_BACK.search(later) for later in sentences):
         yield own
-
-
-def _in_first_person(person: re.Match[str]) -> str:
-    return _FIRST_PERSON[person[0].removeprefix("the ")]
 
 
 def _agreed(word: str) -> str:

@@ -70,7 +70,7 @@ from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import anchors_of, goes_on
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import past_conversations, rewrite
-from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, in_time, read_words
+from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, read_words
 from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.account_numbers import numbers_hidden
 from semmem.text.digest import digest
@@ -521,7 +521,6 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
-    "retrieval.search.in_time": lambda t: in_time([_hit(t)], Interval(NOW - 1000, NOW)),
     "retrieval.stated.Stated.holds": lambda t: stated.Stated([t, t[:300], f"I like tea. {t}"[:300]]).holds(
         "i like tea"
     ),
@@ -712,7 +711,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.result.Tally.settle": _VALUES,
     "extraction.rules.RulesExtractor.extract": _WAITS,
     "extraction.rules.RulesExtractor.worth": _WAITS,
-    "passages.everything.everything": _WAITS,
+    "passages.shelves.everything": _WAITS,
     "passages.pieces.ids_of": _NAMES,
     "passages.pieces.passage_id": _NAMES,
     "passages.shelves.ShelvedCollections.drop": _WAITS,
