@@ -18,8 +18,8 @@ from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.index.kept import Unsaid
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.once import FoundBefore
+from semmem.retrieval.rank import Stated, statement
 from semmem.retrieval.search import ResolvedQuery, SearchResult, best_of
-from semmem.retrieval.stated import Stated, statement
 
 CANDIDATES_MAX = 48
 """Passages that are asked of the store for one question: more found no more (docs/passages.md)."""

@@ -19,7 +19,6 @@ from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.begun import Begun, embed_query
 from semmem.retrieval.block import NOTHING, Before, Block, block_of
-from semmem.retrieval.changes import Changes
 from semmem.retrieval.context import HEADER, HEADER_MORE, render
 from semmem.retrieval.decide.decision import Decision, RequestVerdict
 from semmem.retrieval.decide.signals import SEARCH, decide
@@ -27,14 +26,13 @@ from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import goes_on
-from semmem.retrieval.ledger.truth import corrections
+from semmem.retrieval.ledger.truth import Changes, corrections
+from semmem.retrieval.models import QueryWriter, Reranking
 from semmem.retrieval.once import FoundBefore
 from semmem.retrieval.passages import PassageSearch
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.build import build_query
-from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rank import Ranked, rank
-from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import (
     COLD_DENSE,
     Candidates,

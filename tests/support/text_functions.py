@@ -60,7 +60,7 @@ from semmem.passages import pieces
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.ports.session_states import CurrentState
-from semmem.retrieval import context, notes, rank, role_labels, stated, time_filter
+from semmem.retrieval import context, models, notes, rank, role_labels, time_filter
 from semmem.retrieval.decide import decision, fitting, request_words, signals
 from semmem.retrieval.decide import features as decide_features
 from semmem.retrieval.decide.decision import Decision
@@ -69,7 +69,7 @@ from semmem.retrieval.index import word_index
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import anchors_of, goes_on
 from semmem.retrieval.query import build as query
-from semmem.retrieval.query import past_conversations, rewrite
+from semmem.retrieval.query import past_conversations
 from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, read_words
 from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.account_numbers import numbers_hidden
@@ -518,13 +518,11 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.query.past_conversations.places": past_conversations.places,
     "retrieval.query.past_conversations.asked_before": lambda t: past_conversations.asked_before(t, NOW, known=True),
     "retrieval.query.past_conversations.has_form": past_conversations.has_form,
-    "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
+    "retrieval.models.cleaned": lambda t: models.cleaned(t, chars_max=WHOLE),
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
-    "retrieval.stated.Stated.holds": lambda t: stated.Stated([t, t[:300], f"I like tea. {t}"[:300]]).holds(
-        "i like tea"
-    ),
-    "retrieval.stated.statement": stated.statement,
+    "retrieval.rank.Stated.holds": lambda t: rank.Stated([t, t[:300], f"I like tea. {t}"[:300]]).holds("i like tea"),
+    "retrieval.rank.statement": rank.statement,
     "retrieval.decide.signals.decide": lambda t: (signals.decide(_said(t)), signals.decide(_said(t), fact=True)),
     "retrieval.time_filter.is_dated": lambda t: time_filter.is_dated(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.matches": lambda t: time_filter.matches(_memory(t), Interval(NOW - 1000, NOW)),
@@ -649,8 +647,8 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.at_once.provisional_id": _SAME_TEXT,
     "extraction.reading.Read.weighed": _VALUES,
     "extraction.voice.model.save": _NAMES,
-    "retrieval.changes.Changes.said_back": _VALUES,
-    "retrieval.changes.Changes.to_say_back": _VALUES,
+    "retrieval.ledger.truth.Changes.said_back": _VALUES,
+    "retrieval.ledger.truth.Changes.to_say_back": _VALUES,
     "extraction.candidate.as_released": _VALUES,
     "extraction.candidate.confirmed": _VALUES,
     "extraction.candidate.created": _VALUES,
@@ -824,10 +822,10 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.decide.fitting.fit": "reads semmem's own labelled requests, for no request",
     "retrieval.past_talks.PastTalks.asked": "asked_before and LooksBack.asks, which are in the table above",
     "retrieval.past_talks.PastTalks.notes": _WAITS,
-    "retrieval.rerank.Reranking.order": _WAITS,
-    "retrieval.query.rewrite.QueryWriter.improved": _WAITS,
-    "retrieval.query.rewrite.QueryWriter.wants": "is_vague, which is in the table above",
-    "retrieval.query.rewrite.QueryWriter.write": _WAITS,
+    "retrieval.models.Reranking.order": _WAITS,
+    "retrieval.models.QueryWriter.improved": _WAITS,
+    "retrieval.models.QueryWriter.wants": "is_vague, which is in the table above",
+    "retrieval.models.QueryWriter.write": _WAITS,
     "retrieval.begun.embed_query": _WAITS,
     "retrieval.search.find": _WAITS,
     "retrieval.search.find_by_words": _WAITS,

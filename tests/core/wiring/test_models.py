@@ -9,8 +9,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.ports.events import Event, Reranked, Rewritten, nobody_listens
-from semmem.retrieval.query.rewrite import QueryWriter
-from semmem.retrieval.rerank import Reranking
+from semmem.retrieval.models import QueryWriter, Reranking
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring import request
 from semmem.wiring.backends import Backends

@@ -1,4 +1,6 @@
-"""The query by a language model: a vague question made whole, or a guess at the memory that would answer it.
+"""Optional models that improve a search, and fall back by themselves: one that writes queries, one that reranks.
+
+The query by a language model is a vague question made whole, or a guess at the memory that would answer it.
 
 Two modes, both optional, both under one hard deadline, both falling back to ``query.build_query``:
 
@@ -20,17 +22,17 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from cachetools import TTLCache
 
-from semmem.memory import Conversation, Message, Role, Vector
+from semmem.memory import Conversation, Hit, Message, Role, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, ModelError
-from semmem.ports.events import Announce, Rewritten, nobody_listens
-from semmem.ports.models import LanguageModel
+from semmem.ports.events import Announce, Reranked, Rewritten, nobody_listens
+from semmem.ports.models import LanguageModel, Reranker
 from semmem.retrieval.query.build import build_query, is_vague, key_words
 
 Mode = Literal["rewrite", "hyde"]
@@ -224,3 +226,48 @@ def _is_grounded(question: str, shown: str) -> bool:
         return True
     # scripts without spaces have no words to compare, but a character says much
     return any(char in shown for char in question if unicodedata.category(char) == "Lo")
+
+
+# --- reranking --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reranking:
+    """The best candidates in a reranker's order, in their own whenever that does not help: at most ``candidates_max``
+    hits per request, ``timeout_s`` seconds.
+
+    Reranked is announced for each request that asked.
+    """
+
+    reranker: Reranker
+    timeout_s: float = 0.1
+    candidates_max: int = 20
+    announce: Announce = nobody_listens
+
+    async def order(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        """``hits`` (best first) with the first ``candidates_max`` in the reranker's order, ties as they were.
+
+        Each hit keeps its cosine; the candidates' ``score`` values are dealt out anew in the new order, so that what
+        follows sees the scale it knows. Never raises but for cancellation.
+        """
+        candidates, rest = list(hits[: self.candidates_max]), list(hits[self.candidates_max :])
+        if len(candidates) < 2:
+            return [*candidates, *rest]
+        word, scores = await self._scores(query, candidates)
+        self.announce(Reranked(word))
+        if scores is None:
+            return [*candidates, *rest]
+        order = sorted(range(len(candidates)), key=lambda i: -scores[i])
+        dealt = sorted((hit.score for hit in candidates), reverse=True)
+        best = [replace(candidates[i], score=score) for i, score in zip(order, dealt, strict=True)]
+        return [*best, *rest]
+
+    async def _scores(self, query: str, hits: Sequence[Hit]) -> tuple[str, list[float] | None]:
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                texts = [hit.memory.content for hit in hits]
+                return "reranked", await self.reranker.rerank(query, texts, timeout_s=self.timeout_s)
+        except TimeoutError:
+            return "late", None
+        except ModelError:
+            return "failed", None
