@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msgspec import Struct
 
@@ -26,7 +26,7 @@ class Block:
     memories: tuple[tuple[str, int], ...]
     tokens: int
     expires_at: float | None = None
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[Hit, ...] = field(default=(), compare=False, repr=False)
     is_start: bool = False
 
     @property

@@ -105,7 +105,7 @@ def render(
     if not fitting:
         return None, [], 0
     kept = [hits[place] for place in sorted(fitting)]
-    inside = "\n".join([header, *_lines([hit.memory for hit in kept], [notes[place] for place in sorted(fitting)])])
+    inside = "\n".join([header, *_lines([hit.memory for hit in kept])])
     text = fenced(inside, mark(inside))
     return text, kept, estimate_tokens(text)
 
@@ -250,11 +250,11 @@ def _frame_tokens(header: str) -> int:
     return estimate_tokens(fenced(header, "0" * MARK_CHARS))
 
 
-def _lines(memories: Sequence[Memory], notes: Sequence[_Note]) -> list[str]:
+def _lines(memories: Sequence[Memory]) -> list[str]:
     """What stands under the header. Costs no more than the memories' own lines do, one by one."""
     doubted = doubtful(memories)
     lines = arranged(memories)
-    joined = [_joined([notes[place] for place in line]) for line in lines]
+    joined = [_joined([_note(memories[place]) for place in line]) for line in lines]
     in_doubt = [memories[line[0]].id in doubted for line in lines]
     common = _common_day(joined)
     opening = [f"{COMMON_DAY}{common.removeprefix('said ')}."] if common else []

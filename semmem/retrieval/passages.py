@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.store import Store
+from semmem.request.question import Question
 from semmem.retrieval.begun import within
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.index.kept import Unsaid
@@ -45,21 +46,11 @@ class PassageSearch:
     looks_back: Callable[[str, Vector], bool] = lambda _question, _vector: False
     before: FoundBefore[list[Hit]] = field(default_factory=FoundBefore)
 
-    async def beside(
-        self,
-        found: SearchResult,
-        vector: Vector,
-        kept: Sequence[Hit],
-        *,
-        session: str | None,
-        own: Sequence[str] = (),
-        until: float | None = None,
-    ) -> list[Hit]:
+    async def beside(self, question: Question, found: SearchResult, vector: Vector, kept: Sequence[Hit]) -> list[Hit]:
         """``kept``, the memories that are shown, and what was said, best first; as many as the request may be shown.
 
-        ``session``: the one that asks, whose words are in the prompt; ``own``: those of the user's that this request
-        brings; ``until``: the end of the request phase, in the event loop's time. A store that does not answer in time
-        has no passages.
+        The words of the session that asks are in the prompt, and so are those that this request brings. A store that
+        does not answer in time has no passages.
         """
         query, index, request = found.query, found.index, found.candidates.request
         is_served = request is not None and request.is_served
@@ -68,10 +59,10 @@ class PassageSearch:
         if self.looks_back(query.text, vector):
             query, is_served = replace(query, types=PASSAGES), True
         asked = replace(query, wants=query.wants or is_served)
-        stated, floor = Stated(own), -1.0 if found.threshold is None else found.threshold
+        stated, floor = Stated(own_words(question)), -1.0 if found.threshold is None else found.threshold
         said = [
             hit
-            for hit in await self._found(asked, index, vector, session, until)
+            for hit in await self._found(question, asked, index, vector)
             if hit.cosine >= floor
             and not _is_over(hit, kept, index)
             and not stated.holds(statement(hit.memory.content))
@@ -81,27 +72,25 @@ class PassageSearch:
         return sorted([*rest, *said], key=lambda hit: -hit.score)[: query.limit]
 
     async def _found(
-        self, query: ResolvedQuery, index: MemoryIndex, vector: Vector, said_in: str | None, until: float | None
+        self, question: Question, query: ResolvedQuery, index: MemoryIndex, vector: Vector
     ) -> Sequence[Hit]:
-        asked = query.key, id(vector), said_in
+        asked = query.key, id(vector), question.scope.session
         known = self.before.get(index, asked, vector, query.now)
-        if known is None and (known := await self._searched(query, vector, said_in, until)) is not None:
+        if known is None and (known := await self._searched(question, query, vector)) is not None:
             self.before.put(index, asked, vector, query.now, known, until=query.now + FOUND_S)
         return known or ()
 
-    async def _searched(
-        self, query: ResolvedQuery, vector: Vector, said_in: str | None, until: float | None
-    ) -> list[Hit] | None:
+    async def _searched(self, question: Question, query: ResolvedQuery, vector: Vector) -> list[Hit] | None:
         """None where the store does not answer in time, which is not remembered."""
         types = PASSAGES if query.types == PASSAGES else (MemoryType.PASSAGE,)
         try:
-            async with within(self.timeout_s, until):
+            async with within(self.timeout_s, question.deadline.at):
                 near = await self.store.search(query.scope, vector, limit=CANDIDATES_MAX, now=query.now, types=types)
         except (StoreError, TimeoutError):
             return None
         if not near and types == (MemoryType.PASSAGE,):
             self.unsaid.note(query.scope)
-        last_said = _last_said(hit.memory for hit in near)
+        said_in, last_said = question.scope.session, _last_said(hit.memory for hit in near)
         others = [passage for passage in last_said if not said_in or passage.session != said_in]
         if types != PASSAGES:
             others = [passage for passage in others if passage.importance >= WORTH_MIN]
@@ -114,6 +103,11 @@ class PassageSearch:
         cut = self.decision.cut + STRICTNESS
         shown = (hit for hit in found.hits if hit.memory.id not in found.cuts)
         return [hit for hit in shown if hit.logit is None or hit.logit >= cut]
+
+
+def own_words(question: Question) -> list[str]:
+    """The user's own messages of this request, oldest first."""
+    return [each.text for each in question.conversation.messages if each.is_own(question.scope.user)]
 
 
 def _is_wanted(found: SearchResult) -> bool:

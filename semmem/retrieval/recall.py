@@ -29,7 +29,7 @@ from semmem.retrieval.ledger.anchors import goes_on
 from semmem.retrieval.ledger.truth import Changes, corrections
 from semmem.retrieval.models import QueryWriter, Reranking
 from semmem.retrieval.once import FoundBefore
-from semmem.retrieval.passages import PassageSearch
+from semmem.retrieval.passages import PassageSearch, own_words
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.build import build_query
 from semmem.retrieval.rank import Ranked, rank
@@ -199,10 +199,6 @@ class Recall:
         reason = decide(question.conversation, fact=question.verdicts.fact, tool=question.verdicts.tool)
         return None if reason == SEARCH else Outcome(reason)
 
-    def has_shown(self, question: Question) -> bool:
-        """Whether memories of this user's are in the prompt already, where semmem would have put them."""
-        return self._fence.stands_in(question.conversation.messages, question.scope.user)
-
     def begin(self, question: Question) -> Begun:
         """Begin to search, or the reason not to, as far as it is known before the turn is. Of its scope only the user
         is asked. To be closed.
@@ -317,7 +313,7 @@ class Recall:
         controls = question.conversation.controls
         if not question.allowed.read:
             return Outcome.WRITE_ONLY
-        if self.has_shown(question):
+        if self._fence.stands_in(question.conversation.messages, question.scope.user):
             return Outcome.ALREADY_INJECTED
         nothing = self._limit(question) == 0 or controls.types == ()
         return self.skips(question) or (Outcome.NO_HITS if nothing else None)
@@ -373,14 +369,7 @@ class Recall:
         if self._passages is None:
             return kept
         with spans.step("semmem.passages") as span:
-            together = await self._passages.beside(
-                found,
-                vector,
-                kept,
-                session=question.scope.session,
-                own=_own_words(question),
-                until=question.deadline.at,
-            )
+            together = await self._passages.beside(question, found, vector, kept)
             span.note(spans.RECORD_COUNT, len(together))
         return together
 
@@ -479,7 +468,7 @@ class Recall:
 
     def _ranked(self, question: Question, found: SearchResult) -> list[Ranked]:
         query, candidates, rules = found.query, found.candidates, self._rules
-        said = [] if query.is_lookup else _own_words(question)
+        said = [] if query.is_lookup else own_words(question)
         own_limit = question.conversation.controls.limit is not None
         lists_profile = candidates.request is not None and candidates.request.lists_profile
         with spans.step("semmem.rank"):
@@ -552,11 +541,6 @@ class Recall:
                 blocks.append(block_of(injection, shown, tokens, is_start=position != self._rules.position))
                 room -= tokens
         return blocks
-
-
-def _own_words(question: Question) -> list[str]:
-    """The user's own messages of this request, oldest first."""
-    return [each.text for each in question.conversation.messages if each.is_own(question.scope.user)]
 
 
 def _ids(hits: Sequence[Hit]) -> set[str]:

@@ -794,7 +794,6 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.memory_index.MemoryIndex.of": _NAMES,
     "retrieval.index.hot_memories.HotMemories.at_hand": _NAMES,
     "retrieval.index.hot_memories.HotMemories.changed_elsewhere": _NAMES,
-    "retrieval.index.hot_memories.HotMemories.forget": _NAMES,
     "retrieval.index.hot_memories.HotMemories.forget_user": _NAMES,
     "retrieval.index.hot_memories.HotMemories.holds": _NAMES,
     "retrieval.index.hot_memories.HotMemories.index": _NAMES,

@@ -22,9 +22,9 @@ from typing import Any
 
 from cachetools import TTLCache
 
-from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope
+from semmem.memory import PASSAGES, Hit, Memory, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
-from semmem.ports.store import Store, StoreWrapper
+from semmem.ports.store import Store, StoreCall, StoreWrapper
 from semmem.ports.text_work import Offload
 from semmem.retrieval.index.kept import Freshness, Kept, Preloaded, Unsaid, built, slim
 from semmem.retrieval.index.memory_index import MemoryIndex
@@ -266,39 +266,25 @@ class HotMemories(StoreWrapper):
             finally:
                 self.unsaid.spoken(scope.user)
             return
-        try:
-            await super().put(scope, memory)
-        except BaseException:  # it may have been written all the same
-            self.forget_user(scope.user)
-            self._may_be_late(scope.user)
-            raise
+        await super().put(scope, memory)
         self._overtake(scope.user)
         kept = self._kept.get(scope.user)
         if kept is not None and kept.write(memory):
             self._kept.put(scope.user, kept, kept.size, self._clock())
 
-    async def forget(self, scope: Scope, memory_id: str) -> bool:
-        with self._removing(scope.user):
-            return await super().forget(scope, memory_id)
-
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
-        with self._removing(scope.user):
-            return await super().forget_scope(scope, types=types, said_until=said_until)
-
     @contextmanager
-    def _removing(self, user: str) -> Iterator[None]:
+    def around(self, call: StoreCall) -> Iterator[None]:
+        """What is removed is read anew; so is what a call that failed may have changed all the same."""
+        is_put = call.operation == "put"
         try:
             yield
         except BaseException:
-            self._may_be_late(user)
+            if call.writes and not (is_put and call.of_passages):
+                self._fresh.may_be_late(call.user, self._clock(), self._kept)
+                self.forget_user(call.user)
             raise
-        finally:
-            self.forget_user(user)
-
-    def _may_be_late(self, user: str) -> None:
-        self._fresh.may_be_late(user, self._clock(), self._kept)
+        if call.writes and not is_put:
+            self.forget_user(call.user)
 
     def _overtake(self, user: str) -> None:
         self._ahead.pop(user, None)

@@ -111,7 +111,8 @@ class MemoryIndex:
         self._offers = np.array([offered(*both) for both in zip(texts, said, strict=True)], dtype=np.float32)
         self._asks = np.array([bool(_ENDS_ASKING.search(text)) for text in texts], dtype=np.float32)
         self._rows_of_speaker = _by_speaker(texts)
-        self._membership = Membership(self.memories)
+        membership = Membership(self.memories)
+        self.members, self.same_until = membership.within, membership.same_until
         self._said_at = np.array([memory.said_at for memory in self.memories], dtype=np.float64)
         happened = (np.nan if memory.occurred_at is None else memory.occurred_at for memory in self.memories)
         self._occurred_at = np.fromiter(happened, np.float64, len(self.memories))
@@ -143,14 +144,6 @@ class MemoryIndex:
     @cached_property
     def _live(self) -> dict[str, Memory]:
         return {memory.id: memory for memory in self.memories}
-
-    def members(self, scope: Scope, types: Sequence[MemoryType], now: float) -> Mask:
-        """Which memories may be recalled in this scope now, shape (n,); ``types`` empty means all."""
-        return self._membership.within(scope, types, now)
-
-    def same_until(self, now: float) -> float:
-        """When the next memory expires: until then ``members`` stay the same. Infinite where none does."""
-        return self._membership.same_until(now)
 
     def dated(self, start: float, end: float) -> Mask:
         """Which memories were said, or tell of what happened, from ``start`` up to, not including, ``end``."""
@@ -265,7 +258,7 @@ class Membership:
         return inside
 
     def same_until(self, now: float) -> float:
-        """The first end after ``now``."""
+        """When the next memory expires: until then ``within`` says the same. Infinite where none does."""
         return float(self._ends.min(initial=np.inf, where=self._ends > now))
 
 
