@@ -83,14 +83,6 @@ _SPEAKERS = frozenset({"user", "assistant"})
 _UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenQuery:
-    """What to search with: ``text`` for words and vector, ``hypothesis`` for a second vector (empty: none)."""
-
-    text: str
-    hypothesis: str = ""
-
-
 class QueryWriter:
     """Writes queries with a language model, and without it whenever that is slow, down, silent or strange.
 
@@ -131,27 +123,26 @@ class QueryWriter:
             return False
         return self._mode == "hyde" or (len(said) > 1 and is_vague(said[-1]))
 
-    async def write(self, conversation: Conversation, *, chars_max: int = 2000) -> WrittenQuery:
-        """The query, its text at most ``chars_max`` characters. Never raises but for cancellation."""
+    async def write(self, conversation: Conversation, *, chars_max: int = 2000) -> tuple[str, str]:
+        """What to search with: a text for words and vector, at most ``chars_max`` characters; a guess for a second
+        vector, empty: none. Never raises but for cancellation."""
         plain = build_query(conversation, chars_max=chars_max)
-        if not self.wants(conversation):
-            return WrittenQuery(plain)
-        answer = await self._answer(_tail(conversation.messages))
-        if not answer:
-            return WrittenQuery(plain)
-        return WrittenQuery(plain, hypothesis=answer) if self._mode == "hyde" else WrittenQuery(answer[:chars_max])
+        answer = await self._answer(_tail(conversation.messages)) if self.wants(conversation) else ""
+        if self._mode == "hyde":
+            return plain, answer
+        return answer[:chars_max] or plain, ""
 
     async def improved(
         self, conversation: Conversation, text: str, vector: Vector, embedder: Embedder, *, embed_timeout_s: float
     ) -> tuple[str, Vector]:
         """A better text and vector to search with than these; these when there is none. Never raises but for
         cancellation."""
-        query = await self.write(conversation, chars_max=max(len(text), self._answer_chars_max))
-        if query == WrittenQuery(text):
+        written, guess = await self.write(conversation, chars_max=max(len(text), self._answer_chars_max))
+        if (written, guess) == (text, ""):
             return text, vector
         try:
             async with asyncio.timeout(embed_timeout_s):
-                return query.text, await embed(embedder, query, within_s=embed_timeout_s)
+                return written, await embed(embedder, written, guess, within_s=embed_timeout_s)
         except (EmbedderError, TimeoutError):
             return text, vector
 
@@ -181,13 +172,13 @@ class QueryWriter:
         return ("written", answer) if usable else ("unusable", "")
 
 
-async def embed(embedder: Embedder, query: WrittenQuery, *, within_s: float | None = None) -> Vector:
-    """The query's vector; with a hypothesis the average of both, of length 1. Raises EmbedderError."""
-    if not query.hypothesis:
-        return await embedder.embed(query.text, within_s=within_s)
-    texts = (query.text, query.hypothesis)
-    question, guess = await asyncio.gather(*(embedder.embed(text, within_s=within_s) for text in texts))
-    mixed = (1.0 - HYPOTHESIS_WEIGHT) * question + HYPOTHESIS_WEIGHT * guess
+async def embed(embedder: Embedder, text: str, guess: str, *, within_s: float | None = None) -> Vector:
+    """The text's vector; with a guess the average of both, of length 1. Raises EmbedderError."""
+    texts = (text, guess) if guess else (text,)
+    question, *others = await asyncio.gather(*(embedder.embed(each, within_s=within_s) for each in texts))
+    if not others:
+        return question
+    mixed = (1.0 - HYPOTHESIS_WEIGHT) * question + HYPOTHESIS_WEIGHT * others[0]
     length = float(np.linalg.norm(mixed))
     return (mixed / length).astype(np.float32) if length > 0.0 else question
 

@@ -21,7 +21,6 @@ from semmem.retrieval.models import (
     Mode,
     QueryWriter,
     Reranking,
-    WrittenQuery,
     cleaned,
     embed,
 )
@@ -78,7 +77,7 @@ def writer(
 async def test_a_vague_question_is_made_whole() -> None:
     model = Scripted(WHOLE)
     made, words = writer(model)
-    assert await made.write(VAGUE) == WrittenQuery(WHOLE)
+    assert await made.write(VAGUE) == (WHOLE, "")
     assert words == ["written"]
 
 
@@ -114,7 +113,7 @@ async def test_nothing_is_rewritten_that_stands_alone_or_has_nothing_before_it(c
     model = Scripted(WHOLE)
     made, words = writer(model)
     assert not made.wants(conversation)
-    assert await made.write(conversation) == WrittenQuery(build_query(conversation))
+    assert await made.write(conversation) == (build_query(conversation), "")
     assert (model.prompts, words) == ([], [])
 
 
@@ -139,7 +138,7 @@ async def test_nothing_is_rewritten_that_stands_alone_or_has_nothing_before_it(c
 )
 async def test_without_a_usable_answer_the_key_terms_are_prepended(answer: str | Exception, word: str) -> None:
     made, words = writer(Scripted(answer))
-    assert await made.write(VAGUE) == WrittenQuery(PLAIN)
+    assert await made.write(VAGUE) == (PLAIN, "")
     assert words == [word]
 
 
@@ -155,14 +154,14 @@ async def test_without_a_usable_answer_the_key_terms_are_prepended(answer: str |
 )
 async def test_labels_quotes_thoughts_and_control_characters_are_taken_off(answer: str) -> None:
     made, _ = writer(Scripted(answer))
-    assert (await made.write(VAGUE)).text == WHOLE
+    assert (await made.write(VAGUE))[0] == WHOLE
 
 
 async def test_a_model_that_is_too_slow_is_not_waited_for() -> None:
     model = Scripted(WHOLE, takes_s=30)
     made, words = writer(model, timeout_s=0.05)
     async with asyncio.timeout(10):
-        assert await made.write(VAGUE) == WrittenQuery(PLAIN)
+        assert await made.write(VAGUE) == (PLAIN, "")
     assert words == ["late"]
 
 
@@ -176,7 +175,7 @@ async def test_a_request_that_is_given_up_takes_its_model_call_along() -> None:
 
 async def test_the_text_is_never_longer_than_the_query_may_be() -> None:
     made, _ = writer(Scripted(WHOLE))
-    assert (await made.write(VAGUE, chars_max=20)).text == WHOLE[:20]
+    assert (await made.write(VAGUE, chars_max=20))[0] == WHOLE[:20]
 
 
 async def test_the_same_conversation_is_asked_about_once() -> None:
@@ -221,9 +220,10 @@ async def test_the_cache_forgets_the_oldest_and_the_stale() -> None:
 
 async def test_hyde_searches_with_a_guess_beside_the_question() -> None:
     made, words = writer(Scripted("User's budget for Hawaii is 5,000 dollars"), mode="hyde")
-    assert await made.write(VAGUE) == WrittenQuery(PLAIN, "User's budget for Hawaii is 5,000 dollars")
-    assert await made.write(asked("Where do I live?")) == WrittenQuery(
-        "Where do I live?", "User's budget for Hawaii is 5,000 dollars"
+    assert await made.write(VAGUE) == (PLAIN, "User's budget for Hawaii is 5,000 dollars")
+    assert await made.write(asked("Where do I live?")) == (
+        "Where do I live?",
+        "User's budget for Hawaii is 5,000 dollars",
     )
     assert words == ["written", "written"]
 
@@ -231,15 +231,15 @@ async def test_hyde_searches_with_a_guess_beside_the_question() -> None:
 @pytest.mark.parametrize("answer", ["Your budget is 5,000 dollars", "Budget: high", "Use Hawaii"])
 async def test_a_guess_that_is_not_about_the_user_is_not_used(answer: str) -> None:
     made, words = writer(Scripted(answer), mode="hyde")
-    assert await made.write(VAGUE) == WrittenQuery(PLAIN)
+    assert await made.write(VAGUE) == (PLAIN, "")
     assert words == ["unusable"]
 
 
 async def test_the_vector_with_a_guess_lies_between_both() -> None:
     embedder = HashEmbedder()
     question, guess = await embedder.embed("how much"), await embedder.embed("User's budget")
-    assert np.array_equal(await embed(embedder, WrittenQuery("how much")), question)
-    mixed = await embed(embedder, WrittenQuery("how much", "User's budget"))
+    assert np.array_equal(await embed(embedder, "how much", ""), question)
+    mixed = await embed(embedder, "how much", "User's budget")
     assert mixed.dtype == np.float32
     assert np.linalg.norm(mixed) == pytest.approx(1.0, abs=1e-6)
     assert float(mixed @ question) == pytest.approx(float(mixed @ guess), abs=1e-6)
@@ -253,7 +253,7 @@ async def test_opposite_vectors_leave_the_question() -> None:
             vector[0] = -1.0 if text == "User x" else 1.0
             return vector
 
-    assert (await embed(Mirror(), WrittenQuery("x", "User x")))[0] == 1.0
+    assert (await embed(Mirror(), "x", "User x"))[0] == 1.0
 
 
 @settings(deadline=None)
@@ -268,9 +268,9 @@ def test_an_answer_becomes_one_visible_line_or_nothing(answer: str, chars_max: i
 @given(st.text(max_size=200), st.sampled_from(["rewrite", "hyde"]))
 def test_whatever_the_model_says_there_is_a_query(answer: str, mode: Mode) -> None:
     made, _ = writer(Scripted(answer), mode=mode)
-    query = asyncio.run(made.write(VAGUE))
-    assert query.text
-    assert "\n" not in query.text
+    text, _ = asyncio.run(made.write(VAGUE))
+    assert text
+    assert "\n" not in text
 
 
 # --- over HTTP -------------------------------------------------------------------------------------------------------
@@ -285,11 +285,11 @@ async def test_a_real_endpoint_answers_within_the_deadline_or_not_at_all() -> No
     words: list[str] = []
     async with ScriptedLLM(WHOLE, Reply(status=503), Reply(hang=True)) as llm:
         model, made = _to(llm, into(words), timeout_s=60.0)
-        assert (await made.write(VAGUE)).text == WHOLE
+        assert (await made.write(VAGUE))[0] == WHOLE
         other = asked("We plan a wedding", "How much?")
-        assert (await made.write(other)).text == "How much? plan wedding"
+        assert (await made.write(other))[0] == "How much? plan wedding"
         hurried = QueryWriter(model, mode="rewrite", timeout_s=0.5, announce=into(words))
-        assert (await hurried.write(other)).text == "How much? plan wedding"
+        assert (await hurried.write(other))[0] == "How much? plan wedding"
         await model.close()
     assert words[:2] == ["written", "failed"]
     assert words[2] in ("late", "failed")  # whichever of the two deadlines is heard first
