@@ -23,7 +23,7 @@ from semmem.memory import Role, Scope, Turn
 from semmem.ports.conversations import FIRST_ANSWER, ConversationLimits, Said, SaidHalf, Step, conversation_id
 from semmem.ports.embedder import shipped_for
 from semmem.retrieval.past_talks import PastTalks
-from semmem.retrieval.query.looks_back import SHIPPED, LooksBack
+from semmem.retrieval.query.past_conversations import SHIPPED, LooksBack
 
 FILE = Path(__file__).with_name("conversations.jsonl")
 USER = "past/user"

@@ -37,10 +37,9 @@ from semmem.request.permission import Switched
 from semmem.request.question import Question
 from semmem.request.record import NAME_CHARS_MAX, RequestRecord
 from semmem.retrieval.begun import Begun
-from semmem.retrieval.block import Block, memories_in
+from semmem.retrieval.block import Before, Block, memories_in
 from semmem.retrieval.context import without_blocks
 from semmem.retrieval.ledger.anchors import anchors_of
-from semmem.retrieval.ledger.before import Before
 from semmem.retrieval.recall import Recall, Recalled
 from semmem.retrieval.showing import SessionRequest, Showing, Shown
 from semmem.turns.encodings import decoder_for
@@ -320,7 +319,7 @@ class Exchange:
         if chained is not None and self._histories is not None:
             self._histories.count(chained.word)
             body = chained.body if body is None else body
-        injected = len({each for block in blocks for each in block.memories})
+        injected = len({each for block in blocks for each in block.ids})
         tokens = sum(block.tokens for block in blocks)
         return RequestResult(decision.outcome, body, ticket, injected, tokens, switched, compressed, decision.record)
 

@@ -22,8 +22,15 @@ from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyp
 
 from semmem.ports.embedder import learnt_for
 from semmem.retrieval.decide import scenes
-from semmem.retrieval.query.looks_back import BUCKETS, SHIPPED, WORDS_SCALE, LooksBack, flags_of, places
-from semmem.retrieval.query.past_conversations import has_form
+from semmem.retrieval.query.past_conversations import (
+    BUCKETS,
+    SHIPPED,
+    WORDS_SCALE,
+    LooksBack,
+    flags_of,
+    has_form,
+    places,
+)
 from training.train_decision import Vectors
 
 OWN_FILE = Path(__file__).with_name("looks_back.jsonl")

@@ -30,12 +30,10 @@ import torch
 from torch import nn
 
 from semmem.ports.embedder import learnt_for
-from semmem.retrieval.decide import features, pronouns
-from semmem.retrieval.decide.fitting import store
-from semmem.retrieval.decide.reader import SHIPPED_READER, Reader
-from semmem.retrieval.decide.regressions import Embed
+from semmem.retrieval.decide import features, request_words
+from semmem.retrieval.decide.fitting import Embed, index_of
 from semmem.retrieval.decide.scenes import material
-from semmem.retrieval.decide.trained import EVIDENCE, Floats
+from semmem.retrieval.decide.trained import EVIDENCE, SHIPPED_READER, Floats, Reader
 from semmem.text.quoting import unquoted
 from training.train_decision import Vectors
 
@@ -99,7 +97,7 @@ class Network(nn.Module):  # type: ignore[misc]
     def __init__(self, dimension: int) -> None:
         super().__init__()
         self.request, self.memory = (nn.Linear(dimension, 2 * NEEDS) for _ in range(2))
-        self.hidden = nn.Linear(4 * NEEDS + len(EVIDENCE) + pronouns.COUNT, HIDDEN)
+        self.hidden = nn.Linear(4 * NEEDS + len(EVIDENCE) + request_words.FLAGS, HIDDEN)
         self.out = nn.Linear(HIDDEN, 1)
         self.drop, self.drop_hidden = nn.Dropout(DROPPED), nn.Dropout(DROPPED_HIDDEN)
 
@@ -255,11 +253,11 @@ def rows(people: Iterable[Person], embed: Embed, *, others: Sequence[str] = (), 
     for person in people:
         crowd = chance.sample(others, CROWD) if others else []
         own, texts = len(person.memories), [*person.memories, *crowd]
-        held = store(texts, embed)
+        held = index_of(texts, embed)
         for text, verdicts in person.requests:
-            scores = held.index.scores(text, embed([text])[0])
+            scores = held.scores(text, embed([text])[0])
             evidence = features.evidence(scores).each
-            flags = np.array(pronouns.flags(text), dtype=np.float32)
+            flags = np.array(request_words.flags(text), dtype=np.float32)
             near = [place for place in np.argsort(-scores.cosine)[:CROWD_NEAREST].tolist() if place >= own]
             beyond = {*near, *chance.sample(range(own, len(texts)), CROWD_ANY)} if crowd else set()
             for place in (*range(own), *sorted(beyond)):

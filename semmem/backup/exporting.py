@@ -10,7 +10,7 @@ from typing import Protocol
 
 from semmem.backup import lines
 from semmem.memory import Memory, Scope
-from semmem.passages.everything import everything
+from semmem.passages.shelves import everything
 from semmem.ports.memory_records import MemoryRecords, Uses
 from semmem.ports.store import Enumerable, Store
 

@@ -14,7 +14,7 @@ from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.spared import as_settled
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Memory
-from semmem.passages.everything import everything
+from semmem.passages.shelves import everything
 from semmem.ports.embedder import Embedder
 from semmem.ports.erasure import KnownErasures
 from semmem.ports.memory_records import ManagementRecords, UseRecords, Uses

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from semmem.backup import BackupError, folder, lines
 from semmem.memory import Forgetting, Memory
-from semmem.passages.everything import everything
+from semmem.passages.shelves import everything
 from semmem.ports.accounts import TokenRecords
 from semmem.ports.erasure import ErasureRecords, KnownErasures, Mark
 from semmem.ports.store import Fillable, Store

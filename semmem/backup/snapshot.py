@@ -19,7 +19,7 @@ from semmem.backup.exporting import Everybody
 from semmem.backup.folder import file_frame, frame
 from semmem.lifecycle.write_gate import WriteGate
 from semmem.memory import Memory
-from semmem.passages.everything import everything
+from semmem.passages.shelves import everything
 from semmem.ports.errors import SemmemError
 from semmem.ports.store import Store
 

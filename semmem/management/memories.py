@@ -33,7 +33,7 @@ from semmem.ports.memory_records import ManagementRecords, Uses
 from semmem.ports.names import bounded
 from semmem.ports.store import Store
 from semmem.request.question import Question
-from semmem.retrieval.ledger.before import NOTHING, Before
+from semmem.retrieval.block import NOTHING, Before
 from semmem.retrieval.recall import Preview, Recall
 from semmem.retrieval.search import Strategy
 from semmem.retrieval.showing import Showing

@@ -29,9 +29,9 @@ from semmem.management.routes import refuses, scope_in
 from semmem.management.shown import MemoryShown, as_shown, shown
 from semmem.management.states_api import States
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
+from semmem.retrieval.block import Before
 from semmem.retrieval.context import line_tokens
 from semmem.retrieval.decide.decision import RequestVerdict
-from semmem.retrieval.ledger.before import Before
 from semmem.retrieval.rank import Ranked
 from semmem.retrieval.search import Strategy
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Memory, Scope, Vector
-from semmem.passages.everything import everything
+from semmem.passages.shelves import everything
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 from semmem.ports.memory_records import WriteRecords

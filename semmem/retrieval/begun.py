@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from types import TracebackType
 
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
@@ -15,9 +14,18 @@ from semmem.retrieval.index.hot_memories import Spawn
 UNDER_WAY_S = 0.001
 """So long the thread that embeds is left alone at first: it needs the interpreter to begin, which whatever is done
 meanwhile would keep from it, and then some milliseconds without it."""
+RENDERING_S = 0.03
+"""Left of the request phase for what comes after: a request that is late would have no memories either."""
 
 
-async def embed_query(embedder: Embedder, query: str, *, timeout_s: float = 0.2) -> Vector:
+def within(timeout_s: float, until: float | None) -> asyncio.Timeout:
+    """For ``async with``: so long, and no longer than the request phase, whose end is ``until`` in the event loop's
+    time, has time for."""
+    late = asyncio.get_running_loop().time() + timeout_s
+    return asyncio.timeout_at(late if until is None else min(late, until - RENDERING_S))
+
+
+async def embed_query(embedder: Embedder, query: str, *, timeout_s: float) -> Vector:
     """The query's vector. Raises EmbedderError; EmbedderBusy when it is too late, and at once when it would be."""
     try:
         async with asyncio.timeout(timeout_s):
@@ -76,8 +84,6 @@ class Begun:
     def __enter__(self) -> Begun:
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_how: object) -> None:
         if self._task is not None:
             self._task.cancel()

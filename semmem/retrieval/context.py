@@ -1,9 +1,9 @@
 """Render memories as one fenced block of reference data within a token budget, and take such blocks out again.
 
 The block is quoted data, never instructions: what a memory contains can neither close the fence, nor speak as somebody
-else, nor break its own line. It reads as a person would write notes: what always matters first (arrangement.py), each
-with its day (days.py). The same memories in the same order give the same bytes (no clock, no counts), so that a
-provider's prompt cache survives. The mark in the opening is the business of fence.py.
+else, nor break its own line. It reads as a person would write notes (notes.py). The same memories in the same order
+give the same bytes (no clock, no counts), so that a provider's prompt cache survives. The mark in the opening is the
+business of fence.py.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from functools import cache
 from msgspec import structs
 
 from semmem.memory import Conversation, Hit, Memory, MemoryType, Standing
-from semmem.retrieval.arrangement import arranged, doubtful
-from semmem.retrieval.days import UNDATED, happened, said
+from semmem.retrieval.notes import UNDATED, arranged, doubtful, happened, said
 from semmem.retrieval.once import OncePerMemory
 from semmem.retrieval.role_labels import unlabelled
 from semmem.text.quoting import is_quoted, unquoted
@@ -106,7 +105,7 @@ def render(
     if not fitting:
         return None, [], 0
     kept = [hits[place] for place in sorted(fitting)]
-    inside = "\n".join([header, *_lines([hit.memory for hit in kept], [notes[place] for place in sorted(fitting)])])
+    inside = "\n".join([header, *_lines([hit.memory for hit in kept])])
     text = fenced(inside, mark(inside))
     return text, kept, estimate_tokens(text)
 
@@ -251,11 +250,11 @@ def _frame_tokens(header: str) -> int:
     return estimate_tokens(fenced(header, "0" * MARK_CHARS))
 
 
-def _lines(memories: Sequence[Memory], notes: Sequence[_Note]) -> list[str]:
+def _lines(memories: Sequence[Memory]) -> list[str]:
     """What stands under the header. Costs no more than the memories' own lines do, one by one."""
     doubted = doubtful(memories)
     lines = arranged(memories)
-    joined = [_joined([notes[place] for place in line]) for line in lines]
+    joined = [_joined([_note(memories[place]) for place in line]) for line in lines]
     in_doubt = [memories[line[0]].id in doubted for line in lines]
     common = _common_day(joined)
     opening = [f"{COMMON_DAY}{common.removeprefix('said ')}."] if common else []

@@ -7,19 +7,20 @@ A passage is left out where a memory is shown that took the place of the one it 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.store import Store
+from semmem.request.question import Question
+from semmem.retrieval.begun import within
 from semmem.retrieval.decide.decision import Decision
-from semmem.retrieval.found_before import FoundBefore
+from semmem.retrieval.index.kept import Unsaid
 from semmem.retrieval.index.memory_index import MemoryIndex
-from semmem.retrieval.index.unsaid import Unsaid
+from semmem.retrieval.once import FoundBefore
+from semmem.retrieval.rank import Stated, statement
 from semmem.retrieval.search import ResolvedQuery, SearchResult, best_of
-from semmem.retrieval.stated import Stated, statement
 
 CANDIDATES_MAX = 48
 """Passages that are asked of the store for one question: more found no more (docs/passages.md)."""
@@ -30,9 +31,6 @@ STRICTNESS = 1.0
 FOUND_S = 60.0
 """So long what was found for a question serves the same question again. What is said meanwhile is in the history of
 the session in which it was said, and what is erased takes the user's index along, by which this is kept."""
-
-RENDERING_S = 0.03
-"""Left of the request phase for what comes after: a request that is late would have no memories either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +46,23 @@ class PassageSearch:
     looks_back: Callable[[str, Vector], bool] = lambda _question, _vector: False
     before: FoundBefore[list[Hit]] = field(default_factory=FoundBefore)
 
-    async def beside(
-        self,
-        found: SearchResult,
-        vector: Vector,
-        kept: Sequence[Hit],
-        *,
-        session: str | None,
-        own: Sequence[str] = (),
-        until: float | None = None,
-    ) -> list[Hit]:
+    async def beside(self, question: Question, found: SearchResult, vector: Vector, kept: Sequence[Hit]) -> list[Hit]:
         """``kept``, the memories that are shown, and what was said, best first; as many as the request may be shown.
 
-        ``session``: the one that asks, whose words are in the prompt; ``own``: those of the user's that this request
-        brings; ``until``: the end of the request phase, in the event loop's time. A store that does not answer in time
-        has no passages.
+        The words of the session that asks are in the prompt, and so are those that this request brings. A store that
+        does not answer in time has no passages.
         """
         query, index, request = found.query, found.index, found.candidates.request
         is_served = request is not None and request.is_served
-        if index is None or not self._is_wanted(found) or self._is_silent(query.scope):
+        if index is None or not _is_wanted(found) or self.hides(query.scope.user) or self.unsaid.holds(query.scope):
             return list(kept)
         if self.looks_back(query.text, vector):
             query, is_served = replace(query, types=PASSAGES), True
         asked = replace(query, wants=query.wants or is_served)
-        stated, floor = Stated(own), -1.0 if found.threshold is None else found.threshold
+        stated, floor = Stated(own_words(question)), -1.0 if found.threshold is None else found.threshold
         said = [
             hit
-            for hit in await self._found(asked, index, vector, session, until)
+            for hit in await self._found(question, asked, index, vector)
             if hit.cosine >= floor
             and not _is_over(hit, kept, index)
             and not stated.holds(statement(hit.memory.content))
@@ -83,69 +71,49 @@ class PassageSearch:
         rest = [hit for hit in kept if hit.memory.source.turn not in turns]
         return sorted([*rest, *said], key=lambda hit: -hit.score)[: query.limit]
 
-    def _is_wanted(self, found: SearchResult) -> bool:
-        request, types = found.candidates.request, found.query.types
-        is_asked = request is not None and not request.is_general and not request.lists_profile
-        return is_asked and (not types or MemoryType.EPISODIC in types)
-
-    def _is_silent(self, scope: Scope) -> bool:
-        return self.hides(scope.user) or self.unsaid.holds(scope)
-
     async def _found(
-        self, query: ResolvedQuery, index: MemoryIndex, vector: Vector, said_in: str | None, until: float | None
+        self, question: Question, query: ResolvedQuery, index: MemoryIndex, vector: Vector
     ) -> Sequence[Hit]:
-        asked = (
-            hash(query.text),
-            id(vector),
-            query.strategy,
-            query.scope,
-            query.types,
-            query.during,
-            query.wants,
-            said_in,
-        )
+        asked = query.key, id(vector), question.scope.session
         known = self.before.get(index, asked, vector, query.now)
-        if known is None and (known := await self._searched(query, vector, said_in, until)) is not None:
+        if known is None and (known := await self._searched(question, query, vector)) is not None:
             self.before.put(index, asked, vector, query.now, known, until=query.now + FOUND_S)
         return known or ()
 
-    async def _searched(
-        self, query: ResolvedQuery, vector: Vector, said_in: str | None, until: float | None
-    ) -> list[Hit] | None:
+    async def _searched(self, question: Question, query: ResolvedQuery, vector: Vector) -> list[Hit] | None:
         """None where the store does not answer in time, which is not remembered."""
-        late = asyncio.get_running_loop().time() + self.timeout_s
         types = PASSAGES if query.types == PASSAGES else (MemoryType.PASSAGE,)
         try:
-            async with asyncio.timeout_at(late if until is None else min(late, until - RENDERING_S)):
+            async with within(self.timeout_s, question.deadline.at):
                 near = await self.store.search(query.scope, vector, limit=CANDIDATES_MAX, now=query.now, types=types)
         except (StoreError, TimeoutError):
             return None
         if not near and types == (MemoryType.PASSAGE,):
             self.unsaid.note(query.scope)
-        others = [memory for memory in _last_said(hit.memory for hit in near) if not _is_of(memory, said_in)]
+        said_in, last_said = question.scope.session, _last_said(hit.memory for hit in near)
+        others = [passage for passage in last_said if not said_in or passage.session != said_in]
         if types != PASSAGES:
             others = [passage for passage in others if passage.importance >= WORTH_MIN]
         return self._judged(others, query, vector) if others else []
 
     def _judged(self, passages: Sequence[Memory], query: ResolvedQuery, vector: Vector) -> list[Hit]:
         """Those that the decision shows, by the words and the meaning of these alone."""
-        found = best_of(
-            MemoryIndex(passages),
-            query.text,
-            vector,
-            self.decision,
-            strategy=query.strategy,
-            scope=query.scope,
-            now=query.now,
-            during=query.during,
-            wants=query.wants,
-            fusion=query.fusion,
-            cut_too=False,
-        )
-        return [hit for hit in found.hits if hit.memory.id not in found.cuts and self._is_sure(hit)]
+        of_any_type = replace(query, types=())
+        found = best_of(MemoryIndex(passages), of_any_type, vector, self.decision, cut_too=False)
+        cut = self.decision.cut + STRICTNESS
+        shown = (hit for hit in found.hits if hit.memory.id not in found.cuts)
+        return [hit for hit in shown if hit.logit is None or hit.logit >= cut]
 
-    def _is_sure(self, hit: Hit) -> bool:
-        return hit.logit is None or hit.logit >= self.decision.cut + STRICTNESS
+
+def own_words(question: Question) -> list[str]:
+    """The user's own messages of this request, oldest first."""
+    return [each.text for each in question.conversation.messages if each.is_own(question.scope.user)]
+
+
+def _is_wanted(found: SearchResult) -> bool:
+    request, types = found.candidates.request, found.query.types
+    is_asked = request is not None and not request.is_general and not request.lists_profile
+    return is_asked and (not types or MemoryType.EPISODIC in types)
 
 
 def _last_said(passages: Iterable[Memory]) -> Iterable[Memory]:
@@ -155,10 +123,6 @@ def _last_said(passages: Iterable[Memory]) -> Iterable[Memory]:
         if passage.said_at >= last.setdefault(passage.content, passage).said_at:
             last[passage.content] = passage
     return last.values()
-
-
-def _is_of(passage: Memory, session: str | None) -> bool:
-    return bool(session) and passage.session == session
 
 
 def _is_over(said: Hit, kept: Sequence[Hit], index: MemoryIndex) -> bool:

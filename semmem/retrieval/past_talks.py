@@ -11,8 +11,8 @@ import asyncio
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -20,8 +20,8 @@ import numpy as np
 from semmem.memory import Hit, Memory, MemoryType, Role, Scope, Source, Vector
 from semmem.ports.errors import JournalError
 from semmem.ports.talks import Placed, Talk, Utterance
-from semmem.retrieval.query.looks_back import LooksBack
-from semmem.retrieval.query.past_conversations import AskedBefore, asked_before, has_form
+from semmem.retrieval.begun import within
+from semmem.retrieval.query.past_conversations import AskedBefore, LooksBack, asked_before, has_form
 from semmem.retrieval.time_filter import CLOCK_SLACK_S
 from semmem.text.quoting import quoted
 from semmem.text.screening import readable
@@ -36,8 +36,6 @@ WORDS_MAX = 10
 """Of the question, looked for in the records."""
 MESSAGES_MAX, MESSAGE_CHARS_MAX, READ_CHARS_MAX = 40, 2000, 4000
 """Read of one conversation; of CANDIDATES_MAX some 10 ms of CPU, in slices."""
-RENDERING_S = 0.03
-"""Left of the request phase for what comes after."""
 SEARCHED_MAX, VECTORS_MAX = 500, 2000
 """The newest messages whose words, and whose vectors, are compared: with the longest that are kept some 40 ms of the
 journal's one reader, for which others' requests wait meanwhile."""
@@ -58,6 +56,10 @@ ANSWER_CHARS_MAX = {1: 1200, 2: 800, 3: 500}
 """Of what was answered in one conversation, by how many are shown."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _SENTENCES_MAX = 60
+
+
+Nearest = dict[str, tuple[float, str]]
+"""By conversation the cosine of what is nearest in it, and its turn."""
 
 
 class TalkRecords(Protocol):
@@ -124,9 +126,8 @@ class PastTalks:
         """Lines about the conversations asked for, best first; none where the records do not answer in time.
         ``apart_from``: the session that asks. ``vector``: the question's. ``until``: the end of the request phase, in
         the event loop's time."""
-        late = asyncio.get_running_loop().time() + self._timeout_s
         try:
-            async with asyncio.timeout_at(late if until is None else min(late, until - RENDERING_S)):
+            async with within(self._timeout_s, until):
                 near = await self._near(asked, scope, vector)
                 wanted = await self._wanted(asked, scope, near)
                 talks = await self._records.read_talks(
@@ -137,18 +138,18 @@ class PastTalks:
         others = [talk for talk in talks if not apart_from or talk.session != apart_from]
         reads = []
         for talk in others:
-            reads.append(_read(talk, near.get(talk.id)))
+            reads.append(_read(talk, near[talk.id][0] if talk.id in near else None))
             await asyncio.sleep(0)  # others have their turn
         chosen = _chosen(reads, asked)
         return [hit for read in chosen for hit in _hits(scope, read, asked, ANSWER_CHARS_MAX[len(chosen)])]
 
-    async def _near(self, asked: AskedBefore, scope: Scope, vector: Vector | None) -> dict[str, _Near]:
+    async def _near(self, asked: AskedBefore, scope: Scope, vector: Vector | None) -> Nearest:
         """How near each conversation is. Raises JournalError."""
         if vector is None or not asked.terms or not self._model:
             return {}
         return _nearest(await self._records.talk_vectors(scope, self._model, limit=VECTORS_MAX), vector)
 
-    async def _wanted(self, asked: AskedBefore, scope: Scope, near: Mapping[str, _Near]) -> dict[str, str]:
+    async def _wanted(self, asked: AskedBefore, scope: Scope, near: Nearest) -> dict[str, str]:
         """Candidates, each with the turn in it that is nearest. Raises JournalError."""
         found: list[str] = []
         if asked.terms:
@@ -159,19 +160,11 @@ class PastTalks:
                 chars_max=MESSAGE_CHARS_MAX,
                 limit=CANDIDATES_MAX,
             )
-            found += sorted(near, key=lambda talk: -near[talk].cosine)[:CANDIDATES_MAX]
+            found += sorted(near, key=lambda talk: -near[talk][0])[:CANDIDATES_MAX]
         if asked.during is not None or asked.is_latest:
             since, until = _widened(asked.during)
             found += await self._records.talks_of_time(scope, since=since, until=until, limit=CANDIDATES_MAX)
-        return {talk: near[talk].turn if talk in near else "" for talk in dict.fromkeys(found)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Near:
-    """The cosine of what is nearest in a conversation, and its turn."""
-
-    cosine: float
-    turn: str
+        return {talk: near[talk][1] if talk in near else "" for talk in dict.fromkeys(found)}
 
 
 def _sought(term: str) -> str:
@@ -179,15 +172,15 @@ def _sought(term: str) -> str:
     return term[:-1] if len(term) > 3 and term.endswith("i") else term
 
 
-def _nearest(placed: Sequence[Placed], vector: Vector) -> dict[str, _Near]:
-    near: dict[str, _Near] = {}
+def _nearest(placed: Sequence[Placed], vector: Vector) -> Nearest:
+    near: Nearest = {}
     fitting = [each for each in placed if len(each.vector) == 2 * vector.size]
     if not fitting:
         return near
     rows = np.frombuffer(b"".join(each.vector for each in fitting), dtype=np.float16).reshape(len(fitting), -1)
     for each, cosine in zip(fitting, (rows.astype(np.float32) @ vector).tolist(), strict=True):
-        if each.talk not in near or cosine > near[each.talk].cosine:
-            near[each.talk] = _Near(cosine, each.turn)
+        if each.talk not in near or cosine > near[each.talk][0]:
+            near[each.talk] = cosine, each.turn
     return near
 
 
@@ -234,7 +227,7 @@ def _holds(held: frozenset[str], term: str) -> float:
     return RELATED_SHARE if not held.isdisjoint(RELATED.get(term, ())) else 0.0
 
 
-def _read(talk: Talk, near: _Near | None) -> _Read:
+def _read(talk: Talk, cosine: float | None) -> _Read:
     sentences: list[tuple[Role, str, frozenset[str]]] = []
     room = READ_CHARS_MAX
     for utterance in talk.said:
@@ -242,7 +235,7 @@ def _read(talk: Talk, near: _Near | None) -> _Read:
             sentences.append((utterance.role, sentence, _terms(sentence)))
             room -= len(sentence)
     held = _terms(talk.title).union(*(held for _, _, held in sentences))
-    return _Read(talk, held, tuple(sentences), near.cosine if near else None)
+    return _Read(talk, held, tuple(sentences), cosine)
 
 
 def _sentences(utterance: Utterance, room: int) -> list[str]:
@@ -259,23 +252,15 @@ def _terms(text: str) -> frozenset[str]:
 
 def _hits(scope: Scope, read: _Read, asked: AskedBefore, answer_chars_max: int) -> list[Hit]:
     """Its lines, like memories."""
+    talk = read.talk
+    source = Source(role="assistant", session=talk.session, time=talk.at)
+    note = Memory(
+        talk.id, 1, MemoryType.EPISODIC, "", scope.user, source=source, created_at=talk.at, updated_at=talk.at
+    )
     return [
-        Hit(_note(scope, read.talk, line), cosine=read.cosine or 0.0, score=1.0)
+        Hit(replace(note, content=line), cosine=read.cosine or 0.0, score=1.0)
         for line in _lines(read, asked, answer_chars_max)
     ]
-
-
-def _note(scope: Scope, talk: Talk, content: str) -> Memory:
-    return Memory(
-        id=talk.id,
-        version=1,
-        type=MemoryType.EPISODIC,
-        content=content,
-        user=scope.user,
-        source=Source(role="assistant", session=talk.session, time=talk.at),
-        created_at=talk.at,
-        updated_at=talk.at,
-    )
 
 
 def _lines(read: _Read, asked: AskedBefore, answer_chars_max: int) -> list[str]:
@@ -310,18 +295,14 @@ def _best(read: _Read, role: Role, asked: AskedBefore, chars_max: int) -> list[s
     order = sorted(range(len(own)), key=lambda place: (-worth[place], backwards * place))
     chosen: dict[int, str] = {}
     room = chars_max
-    for place in _with_neighbours(order, len(own)):
-        text = _shortened(own[place][0], min(chars_max, LINE_CHARS_MAX))
-        if place in chosen or len(text) > room:
+    for place in (near for best in order for near in (best, best + 1, best - 1)):
+        if not 0 <= place < len(own) or place in chosen:
             continue
-        chosen[place] = text
-        room -= len(text) + 1
+        text = _shortened(own[place][0], min(chars_max, LINE_CHARS_MAX))
+        if len(text) <= room:
+            chosen[place] = text
+            room -= len(text) + 1
     return [chosen[place] for place in sorted(chosen)]
-
-
-def _with_neighbours(order: Iterable[int], count: int) -> Iterable[int]:
-    for place in order:
-        yield from (near for near in (place, place + 1, place - 1) if 0 <= near < count)
 
 
 def _is_fit(sentence: str) -> bool:

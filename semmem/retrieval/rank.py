@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import dropwhile, islice
 
 import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryStatus, Vector
 from semmem.retrieval.once import OncePerMemory
-from semmem.retrieval.stated import Stated, statement
+from semmem.text.grounding import is_negative
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
 from semmem.text.screening import readable
 from semmem.text.times.names import MONTHS, WEEKDAYS
-from semmem.text.words import words
+from semmem.text.words import negations_apart, words
 
 RECENCY_WEIGHT = 0.03
 IMPORTANCE_WEIGHT = 0.03
@@ -51,7 +53,6 @@ def rank(
     said: Sequence[str],
     limit: int,
     now: float,
-    half_life_s: float = HALF_LIFE_S,
     threshold: float | None = None,
     cuts: Mapping[str, str] = _NO_CUTS,
     standing: Container[str] = (),
@@ -60,7 +61,7 @@ def rank(
     """Every candidate, best first, each with its verdict; at most ``limit`` are kept, of which ``standing_max`` of
     those whose ids are in ``standing``.
 
-    ``score`` = the hit's own + 0.03 * 2^(-age / half_life_s) + 0.03 * importance, age since the last update.
+    ``score`` = the hit's own + 0.03 * 2^(-age / HALF_LIFE_S) + 0.03 * importance, age since the last update.
     ``threshold`` is compared with the cosine, never with the score: being new or important makes nothing relevant.
     ``cuts`` are reasons, by memory id, that somebody else has found. ``said`` are the user's own messages of this
     request, oldest first; they cut no memory of a standing, nor any whose id is in ``standing``.
@@ -69,7 +70,7 @@ def rank(
     ``limit``, ``already_said``, ``near_duplicate`` (of a better one that was kept), ``screened`` (it would not be
     stored today: it reads like an order, or holds a secret).
     """
-    scored = (_scored(hit, now, half_life_s) for hit in hits)
+    scored = (Hit(hit.memory, hit.cosine, _score(hit, now), hit.keyword, hit.logit) for hit in hits)
     stated = Stated(said)
     kept: list[_Compared] = []
     verdicts: list[Ranked] = []
@@ -113,14 +114,10 @@ _Compared = tuple[_Content, Vector | None]
 _content, _screened = OncePerMemory(_Content.of), OncePerMemory(readable)
 
 
-def _scored(hit: Hit, now: float, half_life_s: float) -> Hit:
-    return Hit(hit.memory, hit.cosine, _score(hit, now, half_life_s), hit.keyword, hit.logit)
-
-
-def _score(hit: Hit, now: float, half_life_s: float) -> float:
+def _score(hit: Hit, now: float) -> float:
     age_s = max(0.0, now - hit.memory.updated_at)
     importance = min(max(hit.memory.importance, 0.0), 1.0)
-    recency = math.pow(2.0, -age_s / half_life_s)
+    recency = math.pow(2.0, -age_s / HALF_LIFE_S)
     return hit.score + RECENCY_WEIGHT * recency + IMPORTANCE_WEIGHT * importance
 
 
@@ -156,3 +153,66 @@ def _told_apart_by(content: str, said: frozenset[str]) -> frozenset[str]:
     numbers = {word for word in said if any(char.isdigit() for char in word)}
     negated = {"not"} if _NEGATION.search(content) else set()
     return frozenset(numbers | negated | (said & _TELLING))
+
+
+# --- what the request says already -----------------------------------------------------------------------------------
+
+# To show a line once more costs a line; to hide one that the user did not say costs the answer. So a message counts
+# only where it is short and plain, and where its first sentence is the memory's statement, rather than one that holds
+# its words: "Outdated and wrong: User likes tea" does not say so, and neither does "Do I like tea?"
+MESSAGE_CHARS_MAX = 300
+MESSAGES_MAX = 10
+"""So many of a request's messages are read, the newest; a request may have thousands."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")
+_PASTED = re.compile(r"[\n\r:：\"“”„«»‹›「」『』`<>|]|(?<!\w)['‘’‚]|['’](?!\w)")
+"""Signs of somebody else's words: several lines, a colon, quotation marks, tags, tables."""
+_ASKED = re.compile("[?？؟]")
+_TAKEN_BACK = re.compile(r"\b(?:that|this|it|right|true|correct|wrong|false|outdated|used to)\b", re.IGNORECASE)
+"""What a later sentence may say of the first one."""
+_OPENERS = frozenset(
+    "and also so well hi hello hey there thank you good morning afternoon evening hallo hola bonjour ciao olá".split()
+)
+_PERSON = re.compile(r"\b(?:(?:the )?user(?:'s)?|i'm|i've|am|are|have)\b")
+_FIRST_PERSON = {"user's": "my", "user": "i", "i'm": "i is", "i've": "i has", "am": "is", "are": "is", "have": "has"}
+
+
+def statement(text: str) -> str:
+    """A text folded: words only, in the first person, so that "User lives in Boston." and "I live in Boston" are the
+    same. Empty where it has none."""
+    line = _PERSON.sub(lambda person: _FIRST_PERSON[person[0].removeprefix("the ")], text.casefold().replace("’", "'"))
+    return " ".join(map(_agreed, words(negations_apart(line))))
+
+
+class Stated:
+    """What the user's own messages of a request state, oldest first."""
+
+    def __init__(self, said: Sequence[str]) -> None:
+        self._said = said
+
+    def holds(self, folded: str) -> bool:
+        """Whether it, a ``statement``, is stated."""
+        return folded != "" and folded in self._statements
+
+    @cached_property
+    def _statements(self) -> frozenset[str]:
+        plain = (text.strip() for text in reversed(self._said) if len(text) <= MESSAGE_CHARS_MAX)
+        newest = islice((text for text in plain if text and not _PASTED.search(text)), MESSAGES_MAX)
+        return frozenset(said for text in newest for said in _stated_by(text))
+
+
+def _stated_by(text: str) -> Iterator[str]:
+    """The statement that a message opens with, behind a greeting, unless the rest of it may take that back."""
+    sentences = iter(_SENTENCE_END.split(text))
+    for first in sentences:
+        found = statement(first).split()
+        own = " ".join(dropwhile(_OPENERS.__contains__, found))
+        if own or not found:
+            break
+    if not _ASKED.search(first) and not any(is_negative(later) or _TAKEN_BACK.search(later) for later in sentences):
+        yield own
+
+
+def _agreed(word: str) -> str:
+    """The verb of "user" as that of "I". No stem, which has no tense: who lived in Rome does not live in Rome."""
+    return word[:-1] if len(word) > 3 and word.endswith("s") else word

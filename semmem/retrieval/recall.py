@@ -18,24 +18,21 @@ from semmem.ports.events import Announce, Searched, nobody_listens
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.begun import Begun, embed_query
-from semmem.retrieval.block import Block, block_of
-from semmem.retrieval.changes import Changes
+from semmem.retrieval.block import NOTHING, Before, Block, block_of
 from semmem.retrieval.context import HEADER, HEADER_MORE, render
 from semmem.retrieval.decide.decision import Decision, RequestVerdict
 from semmem.retrieval.decide.signals import SEARCH, decide
 from semmem.retrieval.fence import Fence
-from semmem.retrieval.found_before import FoundBefore
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import goes_on
-from semmem.retrieval.ledger.before import NOTHING, Before
-from semmem.retrieval.ledger.truth import corrections
-from semmem.retrieval.passages import PassageSearch
+from semmem.retrieval.ledger.truth import Changes, corrections
+from semmem.retrieval.models import QueryWriter, Reranking
+from semmem.retrieval.once import FoundBefore
+from semmem.retrieval.passages import PassageSearch, own_words
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.build import build_query
-from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.rank import Ranked, rank
-from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import (
     COLD_DENSE,
     Candidates,
@@ -43,11 +40,12 @@ from semmem.retrieval.search import (
     ResolvedQuery,
     SearchResult,
     Strategy,
+    WordsRead,
     find,
     find_by_words,
+    read_words,
 )
 from semmem.retrieval.time_filter import time_filter
-from semmem.retrieval.words_read import WordsRead, read_words
 
 KEPT, PASSAGE = "kept", "passage"
 """The reasons of a memory that a preview shows; and of what was said, and of a memory in the place of which that is
@@ -90,15 +88,26 @@ class RecallRules:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """How a search ended; the block for the prompt, where there is one, and the hits that it shows, best first.
-    ``start``: what goes with every answer, for the session's beginning. ``compacted``: no earlier block goes with
-    these; together they would have no room."""
+    """How a search ended, and the blocks for the prompt: first what goes with every answer, for the session's
+    beginning. ``compacted``: no earlier block goes with these; together they would have no room."""
 
     outcome: Outcome
-    block: Block | None = None
-    hits: tuple[Hit, ...] = ()
-    start: Block | None = None
+    blocks: tuple[Block, ...] = ()
     compacted: bool = False
+
+    @property
+    def block(self) -> Block | None:
+        """The one for this turn."""
+        return next((block for block in self.blocks if not block.is_start), None)
+
+    @property
+    def start(self) -> Block | None:
+        return next((block for block in self.blocks if block.is_start), None)
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """What the blocks show, best first."""
+        return tuple(hit for block in self.blocks for hit in block.hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +134,6 @@ class Preview:
     compacted: bool = False
 
 
-_Blocks = Sequence[tuple[Block, list[Hit]]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Composed:
     """``wanted``: what ought to be said, of which the blocks hold what has room; ``corrected``: what of it holds in
@@ -135,7 +141,7 @@ class _Composed:
 
     wanted: Sequence[Hit]
     corrected: Sequence[Hit]
-    blocks: _Blocks
+    blocks: Sequence[Block]
     compacted: bool = False
 
 
@@ -193,10 +199,6 @@ class Recall:
         reason = decide(question.conversation, fact=question.verdicts.fact, tool=question.verdicts.tool)
         return None if reason == SEARCH else Outcome(reason)
 
-    def has_shown(self, question: Question) -> bool:
-        """Whether memories of this user's are in the prompt already, where semmem would have put them."""
-        return self._fence.stands_in(question.conversation.messages, question.scope.user)
-
     def begin(self, question: Question) -> Begun:
         """Begin to search, or the reason not to, as far as it is known before the turn is. Of its scope only the user
         is asked. To be closed.
@@ -228,7 +230,7 @@ class Recall:
 
     def injection(self, text: str, model: str, at: int = 0) -> Injection:
         """The text as a block for this model: as whom, and where; ``at``: at which of the user's messages."""
-        role = "user" if self._refuses_system(model) else self._rules.role
+        role = "user" if self._user_roles.match(model.lower()) else self._rules.role
         return Injection(text, role=role, position=self._rules.position, at=at)
 
     async def finish(self, question: Question, begun: Begun, before: Before = NOTHING) -> Recalled:
@@ -243,10 +245,8 @@ class Recall:
         query = self._query(question, begun.text, self._rules.strategy)
         try:
             return await self._search_by_meaning(question, query, begun, before)
-        except EmbedderBusy:
-            return await self._by_words(question, query, before, Outcome.EMBEDDER_BUSY, Outcome.EMBEDDER_BUSY)
-        except EmbedderError:
-            return await self._by_words(question, query, before, Outcome.DEGRADED, Outcome.EMBEDDER_DOWN)
+        except EmbedderError as error:
+            return await self._by_words(question, query, before, error)
 
     async def preview(
         self,
@@ -274,7 +274,7 @@ class Recall:
             found = await self._found(question, query, vector)
         except EmbedderError as error:
             vector = None
-            unembedded = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.EMBEDDER_DOWN
+            unembedded = _unembedded(error)
             by_words = replace(query, strategy=Strategy.KEYWORD)
             found = await find_by_words(self._memories, by_words, timeout_s=self._rules.store_timeout_s)
         ranked = self._ranked(question, found)
@@ -286,7 +286,7 @@ class Recall:
         room = self._rules.tokens_max if tokens_max is None else tokens_max
         composed = self._composed(question, _kept(ranked), before, found.index, room)
         ranked = _with_corrections(ranked, composed.corrected)
-        block = next((block for block, _ in composed.blocks), None)
+        block = next(iter(composed.blocks), None)
         left_out = _ids(composed.wanted) - _shown(composed.blocks)
         verdicts = (
             replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id in left_out else one
@@ -313,7 +313,7 @@ class Recall:
         controls = question.conversation.controls
         if not question.allowed.read:
             return Outcome.WRITE_ONLY
-        if self.has_shown(question):
+        if self._fence.stands_in(question.conversation.messages, question.scope.user):
             return Outcome.ALREADY_INJECTED
         nothing = self._limit(question) == 0 or controls.types == ()
         return self.skips(question) or (Outcome.NO_HITS if nothing else None)
@@ -369,14 +369,7 @@ class Recall:
         if self._passages is None:
             return kept
         with spans.step("semmem.passages") as span:
-            together = await self._passages.beside(
-                found,
-                vector,
-                kept,
-                session=question.scope.session,
-                own=_own_words(question),
-                until=question.deadline.at,
-            )
+            together = await self._passages.beside(question, found, vector, kept)
             span.note(spans.RECORD_COUNT, len(together))
         return together
 
@@ -409,10 +402,10 @@ class Recall:
         index = None if query.strategy is Strategy.RECENT else self._memories.at_hand(query.scope.user)
         if index is None:
             return None
-        return read_words(index, query.text, self._decision, scope=query.scope, types=query.types, now=query.now)
+        return read_words(index, query, self._decision)
 
     async def _by_words(
-        self, question: Question, query: ResolvedQuery, before: Before, outcome: Outcome, otherwise: Outcome
+        self, question: Question, query: ResolvedQuery, before: Before, error: EmbedderError
     ) -> Recalled:
         """Raises StoreError."""
         with spans.step(spans.SEARCH_MEMORY) as span:
@@ -420,7 +413,8 @@ class Recall:
             _tell(span, found)
         talks = await self._talks(question, None)
         kept = [*talks, *_kept(self._ranked(question, found))]
-        return self._recalled(question, kept, outcome, otherwise, before, found.index)
+        outcome = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.DEGRADED
+        return self._recalled(question, kept, outcome, _unembedded(error), before, found.index)
 
     async def _found(
         self,
@@ -432,32 +426,25 @@ class Recall:
         read: WordsRead | None = None,
     ) -> SearchResult:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
-        text, vector = await self._improved(question, query, vector)
-        query = query if text == query.text else replace(query, text=text)
-        timeout_s = self._rules.store_timeout_s
+        writer = self._asked_writer(question, query, vector)
+        extra_s = (writer.timeout_s if writer else 0.0) + (self._reranking.timeout_s if self._reranking else 0.0)
+        if extra_s:
+            await question.deadline.extend(extra_s)  # once, for every model still to come
+        if writer is not None:
+            said, embed_s = question.conversation, self._rules.embed_timeout_s
+            text, vector = await writer.improved(said, query.text, vector, self._embedder, embed_timeout_s=embed_s)
+            query = replace(query, text=text)
         found = await find(
             self._memories,
             query,
             vector,
             self._decision,
-            timeout_s=timeout_s,
+            timeout_s=self._rules.store_timeout_s,
+            before=self._before,
             cut_too=cut_too,
             read=read,
-            before=self._before,
         )
         return await self._reranked(found)
-
-    async def _improved(self, question: Question, query: ResolvedQuery, vector: Vector) -> tuple[str, Vector]:
-        """The query as a model writes it, where one is asked. Extends the deadline for every model still to come."""
-        writer = self._asked_writer(question, query, vector)
-        extra_s = (writer.timeout_s if writer else 0.0) + (self._reranking.timeout_s if self._reranking else 0.0)
-        if extra_s:
-            await question.deadline.extend(extra_s)
-        if writer is None:
-            return query.text, vector
-        return await writer.improved(
-            question.conversation, query.text, vector, self._embedder, embed_timeout_s=self._rules.embed_timeout_s
-        )
 
     def _asked_writer(self, question: Question, query: ResolvedQuery, vector: Vector) -> QueryWriter | None:
         """The model, unless what is asked is plainly nothing that memories have to do with: it would be refused after
@@ -481,7 +468,7 @@ class Recall:
 
     def _ranked(self, question: Question, found: SearchResult) -> list[Ranked]:
         query, candidates, rules = found.query, found.candidates, self._rules
-        said = [] if query.is_lookup else _own_words(question)
+        said = [] if query.is_lookup else own_words(question)
         own_limit = question.conversation.controls.limit is not None
         lists_profile = candidates.request is not None and candidates.request.lists_profile
         with spans.step("semmem.rank"):
@@ -496,16 +483,6 @@ class Recall:
                 standing_max=None if own_limit or lists_profile else rules.standing_max,
             )
 
-    def _render(
-        self, question: Question, kept: Sequence[Hit], room: int, header: str
-    ) -> tuple[str | None, list[Hit], int]:
-        mark = partial(self._fence.mark, question.scope.user)
-        with spans.step("semmem.render") as span:
-            block, shown, tokens = render(kept, tokens_max=room, mark=mark, header=header)
-            span.note(spans.RECORD_COUNT, len(shown))
-            span.note("semmem.tokens", tokens)
-        return block, shown, tokens
-
     def _recalled(
         self,
         question: Question,
@@ -519,7 +496,9 @@ class Recall:
         composed = self._composed(question, kept, before, index, self._rules.tokens_max)
         if not composed.wanted:
             return Recalled(Outcome.REPEATED if kept else otherwise)
-        return self._made(outcome, otherwise, composed)
+        recalled = Recalled(outcome if composed.blocks else otherwise, tuple(composed.blocks), composed.compacted)
+        self._changes.said_back(recalled.hits)
+        return recalled
 
     def _composed(
         self, question: Question, kept: Sequence[Hit], before: Before, index: MemoryIndex | None, room: int
@@ -538,56 +517,41 @@ class Recall:
                 return _Composed(kept, corrected, anew, compacted=True)
         return _Composed(wanted, corrected, blocks)
 
-    def _blocks(
-        self, question: Question, hits: Sequence[Hit], before: Before, room: int
-    ) -> list[tuple[Block, list[Hit]]]:
+    def _blocks(self, question: Question, hits: Sequence[Hit], before: Before, room: int) -> list[Block]:
         """What goes with every answer in one of its own, where the session begins; then the others."""
 
         def for_start(hit: Hit) -> bool:
             return before.begins and hit.memory.standing is Standing.STYLE
 
-        blocks: list[tuple[Block, list[Hit]]] = []
+        blocks: list[Block] = []
+        mark, model = partial(self._fence.mark, question.scope.user), question.conversation.model
         for position, some in (
             ("system", [hit for hit in hits if for_start(hit)]),
             (self._rules.position, [hit for hit in hits if not for_start(hit)]),
         ):
-            header = HEADER_MORE if before.blocks or blocks else HEADER
-            text, shown, tokens = self._render(question, some, room, header) if some else (None, [], 0)
+            if not some:
+                continue
+            with spans.step("semmem.render") as span:
+                header = HEADER_MORE if before.blocks or blocks else HEADER
+                text, shown, tokens = render(some, tokens_max=room, mark=mark, header=header)
+                span.note(spans.RECORD_COUNT, len(shown))
+                span.note("semmem.tokens", tokens)
             if text is not None:
-                injection = self.injection(text, question.conversation.model, before.at)
-                blocks.append((block_of(replace(injection, position=position), shown, tokens), shown))
+                injection = replace(self.injection(text, model, before.at), position=position)
+                blocks.append(block_of(injection, shown, tokens, is_start=position != self._rules.position))
                 room -= tokens
         return blocks
-
-    def _made(self, outcome: Outcome, otherwise: Outcome, composed: _Composed) -> Recalled:
-        blocks = composed.blocks
-        if not blocks:
-            return Recalled(otherwise, compacted=composed.compacted)
-        hits = tuple(hit for _, shown in blocks for hit in shown)
-        self._changes.said_back(hits)
-        is_start = blocks[0][0].injection.position != self._rules.position
-        start = blocks[0][0] if is_start else None
-        block = next((block for block, _ in blocks[is_start:]), None)
-        return Recalled(outcome, block, hits, start, composed.compacted)
-
-    def _refuses_system(self, model: str) -> bool:
-        return self._user_roles.match(model.lower()) is not None
-
-
-def _own_words(question: Question) -> list[str]:
-    """The user's own messages of this request, oldest first."""
-    return [each.text for each in question.conversation.messages if each.is_own(question.scope.user)]
 
 
 def _ids(hits: Sequence[Hit]) -> set[str]:
     return {hit.memory.id for hit in hits}
 
 
-def _shown(blocks: _Blocks) -> set[str]:
-    return {hit.memory.id for _, hits in blocks for hit in hits}
+def _shown(blocks: Sequence[Block]) -> set[str]:
+    return {each for block in blocks for each in block.ids}
 
 
-def _says_more(anew: _Blocks, without: set[str], kept: Sequence[Hit]) -> bool:
+def _says_more(anew: Sequence[Block], without: set[str], kept: Sequence[Hit]) -> bool:
     """Whether more of what is needed stands in the prompt where the earlier blocks go, or more of what always matters:
     to give them up for less would do so again in the next turn."""
     must = _ids([hit for hit in kept if hit.memory.standing is Standing.MUST])
@@ -619,6 +583,10 @@ def _tell(span: spans.Span, found: SearchResult) -> None:
     span.note("semmem.path", found.path)
     span.told(spans.QUERY_TEXT, lambda: found.query.text)
     span.told(spans.RECORDS, lambda: [{"id": hit.memory.id, "content": hit.memory.content} for hit in hits])
+
+
+def _unembedded(error: EmbedderError) -> Outcome:
+    return Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.EMBEDDER_DOWN
 
 
 def _refusal(found: SearchResult) -> str:

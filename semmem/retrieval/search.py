@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import repeat
@@ -16,14 +16,12 @@ from semmem.lifecycle.reflected import bases
 from semmem.memory import Hit, MemoryType, Scope, Vector
 from semmem.ports.errors import EmbedderBusy, StoreTimeout
 from semmem.ports.store import Store
-from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Decision, RequestVerdict, Verdict
+from semmem.retrieval.decide.decision import COVERAGE_LEAST, LOGIT_WEIGHT, Decision, RequestVerdict, Verdict
 from semmem.retrieval.decide.features import RequestWords
-from semmem.retrieval.decide.nearness import COVERAGE_LEAST
-from semmem.retrieval.found_before import FoundBefore
 from semmem.retrieval.index.hot_memories import HotMemories
-from semmem.retrieval.index.memory_index import MemoryIndex, Scores
+from semmem.retrieval.index.memory_index import Floats, Heard, MemoryIndex, Scores
+from semmem.retrieval.once import FoundBefore
 from semmem.retrieval.time_filter import CLOCK_SLACK_S, TIME_WEIGHT, is_dated, matches, names
-from semmem.retrieval.words_read import WordsRead, read_words
 from semmem.text.times import Interval
 
 Places = npt.NDArray[np.int64]
@@ -45,6 +43,7 @@ LOADING_SHARE = 0.6
 """Of the store's time so much is given to loading the user's index; the rest is for the store's own search."""
 COLD_THRESHOLD = 0.3
 """Least cosine where nobody set one and there is no index to judge relevance by (docs/quality.md)."""
+UNCALIBRATED = Decision()
 
 
 class Strategy(StrEnum):
@@ -89,26 +88,41 @@ class ResolvedQuery:
     fusion: Fusion = Fusion.WEIGHTED
     is_lookup: bool = False
 
+    @property
+    def key(self) -> Hashable:
+        """All that what is found depends on beside vector, time, threshold and limit; without the text."""
+        which = self.scope, self.types, self.during
+        return hash(self.text), self.strategy, *which, self.wants, self.fusion, self.is_lookup
 
-async def nearest(
-    store: Store,
-    scope: Scope,
-    vector: Vector,
-    *,
-    limit: int,
-    types: Sequence[MemoryType] = (),
-    now: float,
-    timeout_s: float = 0.2,
-) -> list[Hit]:
-    """The store's own dense search for ``limit`` memories, best first. Raises StoreError, StoreTimeout when too late.
 
-    Up to OVERFETCH times ``limit`` come back, at most CANDIDATES_MAX.
+async def nearest(store: Store, query: ResolvedQuery, vector: Vector, *, timeout_s: float) -> list[Hit]:
+    """The store's own dense search, best first. Raises StoreError, StoreTimeout when too late.
+
+    Up to OVERFETCH times the query's limit come back, at most CANDIDATES_MAX.
     """
+    limit = min(OVERFETCH * query.limit, CANDIDATES_MAX)
     try:
         async with asyncio.timeout(timeout_s):
-            return await store.search(scope, vector, limit=min(OVERFETCH * limit, CANDIDATES_MAX), now=now, types=types)
+            return await store.search(query.scope, vector, limit=limit, now=query.now, types=query.types)
     except TimeoutError as late:
         raise StoreTimeout(f"no hits within {timeout_s} s") from late
+
+
+@dataclass(frozen=True, slots=True)
+class WordsRead:
+    """What can be said of a query without its vector, so that it is worked out while that is made. Of the memories in
+    ``index``: ``heard``, with the members of a scope; of the request itself, ``said``. ``text``: the query's."""
+
+    text: str
+    index: MemoryIndex
+    heard: Heard
+    said: RequestWords | None
+
+
+def read_words(index: MemoryIndex, query: ResolvedQuery, decision: Decision) -> WordsRead:
+    """All that ranking and the decision need of a query's words."""
+    members = index.members(query.scope, query.types, query.now)
+    return WordsRead(query.text, index, index.heard(query.text, members), decision.heard(query.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +165,14 @@ async def find(
     decision: Decision,
     *,
     timeout_s: float,
+    before: FoundBefore[Candidates],
     cut_too: bool = True,
     read: WordsRead | None = None,
-    before: FoundBefore[Candidates] | None = None,
 ) -> SearchResult:
     """By the user's index where it is there in time, else by the store's own search. Raises StoreError, and
     EmbedderBusy for a user whose memories have no vectors.
 
-    ``cut_too`` and ``read``: as for ``best_of``. ``before``: what this decision found before.
+    ``before``: what this decision found before. ``cut_too`` and ``read``: as for ``best_of``.
     """
     started = time.perf_counter()
     index = await memories.index(query.scope.user, wait_s=LOADING_SHARE * timeout_s)
@@ -167,31 +181,12 @@ async def find(
     if index.lacks_vectors and query.strategy is not Strategy.RECENT:
         raise EmbedderBusy("the user's memories have no vectors yet")
     cut_too = cut_too or query.threshold is not None or query.is_lookup
-    asked = (
-        *(hash(query.text), id(vector), query.strategy, query.scope, query.types, query.during, query.wants),
-        *(query.fusion, cut_too, query.is_lookup, decision.feedback_stamp(query.scope.user)),
-    )
-    best = None if before is None else before.get(index, asked, vector, query.now)
+    asked = query.key, id(vector), cut_too, decision.feedback_stamp(query.scope.user)
+    best = before.get(index, asked, vector, query.now)
     if best is None:
-        best = best_of(
-            index,
-            query.text,
-            vector,
-            decision,
-            strategy=query.strategy,
-            scope=query.scope,
-            types=query.types,
-            now=query.now,
-            during=query.during,
-            wants=query.wants,
-            fusion=query.fusion,
-            cut_too=cut_too,
-            logit_weight=LOOKUP_LOGIT_WEIGHT if query.is_lookup else LOGIT_WEIGHT,
-            read=read,
-        )
-        if before is not None:
-            before.put(index, asked, vector, query.now, best)
-            memories.found(query.scope.user, index, best.hits)
+        best = best_of(index, query, vector, decision, cut_too=cut_too, read=read)
+        before.put(index, asked, vector, query.now, best)
+        memories.found(query.scope.user, index, best.hits)
     if query.strategy is Strategy.RECENT:
         return SearchResult(query, best, HOT, index=index)  # no cosine was asked for, so there is none to compare
     is_general = best.request is not None and best.request.is_general
@@ -202,69 +197,61 @@ async def find(
 
 async def find_by_words(memories: HotMemories, query: ResolvedQuery, *, timeout_s: float) -> SearchResult:
     """By the query's words, else the newest, for when it cannot be embedded. Raises StoreError."""
-    scope, types, now = query.scope, query.types, query.now
-    index = await memories.index(scope.user, wait_s=timeout_s)
+    index = await memories.index(query.scope.user, wait_s=timeout_s)
     if index is None:
-        listed = await memories.list(scope, types=types, limit=CANDIDATES_MAX)
+        listed = await memories.list(query.scope, types=query.types, limit=CANDIDATES_MAX)
         return SearchResult(query, Candidates([Hit(memory, 0.0, 0.0) for memory in listed]), RECENT)
-    best = best_of(index, query.text, None, strategy=Strategy.KEYWORD, scope=scope, types=types, now=now)
+    best = best_of(index, replace(query, strategy=Strategy.KEYWORD), None)
     best = replace(best, cuts={}) if query.is_lookup else best
     if any(hit.memory.id not in best.cuts for hit in best.hits):
         return SearchResult(query, best, HOT)
-    return SearchResult(query, newest(index, scope=scope, types=types, now=now), RECENT)
+    return SearchResult(query, newest(index, query), RECENT)
 
 
 async def _find_cold(memories: HotMemories, query: ResolvedQuery, vector: Vector, *, timeout_s: float) -> SearchResult:
-    hits = await nearest(
-        memories, query.scope, vector, limit=query.limit, types=query.types, now=query.now, timeout_s=timeout_s
-    )
+    hits = await nearest(memories, query, vector, timeout_s=timeout_s)
     hits = [hit for hit in hits if not bases(hit.memory)]  # whether these are there still is not known here
-    hits = hits if query.during is None else in_time(hits, query.during)
+    if (during := query.during) is not None:
+        hits = _by_score(
+            replace(hit, score=hit.score + TIME_WEIGHT) if matches(hit.memory, during) else hit for hit in hits
+        )
     threshold = COLD_THRESHOLD if query.threshold is None and not query.is_lookup else query.threshold
     return SearchResult(query, Candidates(hits), COLD_DENSE, threshold)
 
 
 def best_of(
     index: MemoryIndex,
-    query: str,
+    query: ResolvedQuery,
     vector: Vector | None,
-    decision: Decision | None = None,
+    decision: Decision = UNCALIBRATED,
     *,
-    strategy: Strategy,
-    scope: Scope,
-    types: Sequence[MemoryType] = (),
-    now: float,
-    during: Interval | None = None,
-    wants: bool = False,
-    fusion: Fusion = Fusion.WEIGHTED,
     cut_too: bool = True,
-    logit_weight: float = LOGIT_WEIGHT,
     read: WordsRead | None = None,
 ) -> Candidates:
-    """The scope's best memories, at most CANDIDATES_MAX, by ``strategy``; ties by id. ``cut_too`` False: without those
-    that the decision does not show, which are most of them and take most of the time.
+    """The scope's best memories, at most CANDIDATES_MAX, by the query's strategy; ties by id. ``cut_too`` False:
+    without those that the decision does not show, which are most of them and take most of the time.
 
     ``vector`` None: nothing could be embedded, and words alone decide. By words alone, memories without any of them
-    are left out. ``during``: memories of that time get TIME_WEIGHT (not by words alone); where nothing has to do with
-    the question otherwise ("What did I do last May?"), its time is what it asks for, and those of it are not cut.
-    ``logit_weight``: of a memory's log-odds in the order. ``read``: what was read already of this scope, these types
-    and this time; of another query or index it says nothing.
+    are left out. Memories of the time that is asked for get TIME_WEIGHT (not by words alone); where nothing has to do
+    with the question otherwise ("What did I do last May?"), its time is what it asks for, and those of it are not cut.
+    ``read``: what was read already of this scope, these types and this time; of another text or index it says nothing.
     """
-    if strategy is Strategy.RECENT:
-        return newest(index, scope=scope, types=types, now=now)
-    decision = decision or Decision()
-    if read is None or read.index is not index or read.text != query:
-        read = read_words(index, query, decision, scope=scope, types=types, now=now)
+    if query.strategy is Strategy.RECENT:
+        return newest(index, query)
+    if read is None or read.index is not index or read.text != query.text:
+        read = read_words(index, query, decision)
     members = read.heard.members
     if not members.any():
-        told = None if vector is None else decision.request_alone(query, vector, wants=wants, said=read.said)
+        told = None if vector is None else decision.request_alone(query.text, vector, wants=query.wants, said=read.said)
         return Candidates([], request=told)
     scores = index.scored(read.heard, vector)
-    by_words = vector is None or strategy is Strategy.KEYWORD
-    verdict = _judged(query, vector, decision, index, scores, members, wants=wants, said=read.said)
-    order = _order(strategy, fusion, scores, verdict, by_words=by_words, logit_weight=logit_weight)
-    if during is not None and not by_words:
-        order = order + _dated(index, during)
+    by_words = vector is None or query.strategy is Strategy.KEYWORD
+    during = None if by_words else query.during
+    verdict = _judged(query, vector, decision, scores, read)
+    order = _order(query, scores, verdict, by_words=by_words)
+    if during is not None:
+        dated = index.dated(during.start - CLOCK_SLACK_S, during.end + CLOCK_SLACK_S)
+        order = order + np.float32(TIME_WEIGHT) * dated.astype(np.float32)
     found = members & (scores.keyword > 0) if by_words else members
     places = np.flatnonzero(found)
     if len(places) > CANDIDATES_MAX:
@@ -272,55 +259,46 @@ def best_of(
         looked_at[places[np.argpartition(-order[places], CANDIDATES_MAX)[:CANDIDATES_MAX]]] = True
         places = np.flatnonzero(looked_at)
     shown = verdict.shown[places]
-    asks_for_time = during is not None and not by_words and not shown.any()
+    asked_for = None if shown.any() else during
     cuts: dict[str, str] = {}
-    if not cut_too and not asks_for_time:
+    if not cut_too and asked_for is None:
         places = places[shown]
     else:
         cuts = dict.fromkeys(_ids(index, places[~shown]), BELOW_RELEVANCE)
     hits = _by_score(_hits(index, scores, verdict, order, places))
-    if during is not None and asks_for_time:
-        cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, during)}
+    if asked_for is not None:
+        cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, asked_for)}
     standing = frozenset(_ids(index, places[verdict.standing[places]]))
     return Candidates(hits, cuts, standing, verdict.request)
 
 
 def _judged(
-    query: str,
-    vector: Vector | None,
-    decision: Decision,
-    index: MemoryIndex,
-    scores: Scores,
-    members: npt.NDArray[np.bool_],
-    *,
-    wants: bool,
-    said: RequestWords | None,
+    query: ResolvedQuery, vector: Vector | None, decision: Decision, scores: Scores, read: WordsRead
 ) -> Verdict:
     """The decision; without a vector, what shares enough words."""
+    members = read.heard.members
     if vector is None:
         return Verdict(scores.coverage >= COVERAGE_LEAST, np.zeros(len(members), dtype=np.bool_))
-    return decision.verdict(query, vector, index, scores, members, wants=wants, said=said)
+    return decision.verdict(query.text, vector, read.index, scores, members, wants=query.wants, said=read.said)
 
 
-def _order(
-    strategy: Strategy, fusion: Fusion, scores: Scores, verdict: Verdict, *, by_words: bool, logit_weight: float
-) -> npt.NDArray[np.float32]:
+def _order(query: ResolvedQuery, scores: Scores, verdict: Verdict, *, by_words: bool) -> Floats:
     """What the memories are ordered by, shape (n,). A profile is listed by worth alone, since nothing is asked for."""
     if by_words:
         return scores.keyword
-    if strategy is Strategy.SEMANTIC:
+    if query.strategy is Strategy.SEMANTIC:
         return scores.cosine
-    if fusion is Fusion.RRF:
+    if query.fusion is Fusion.RRF:
         return _reciprocal_ranks(scores.cosine) + _reciprocal_ranks(scores.keyword)
     if verdict.logits is None:
         return scores.fused
-    logits: npt.NDArray[np.float32] = np.maximum(verdict.logits, np.float32(LOGIT_FLOOR))
+    logits: Floats = np.maximum(verdict.logits, np.float32(LOGIT_FLOOR))
     if verdict.request is not None and verdict.request.lists_profile:
         return logits
-    return scores.fused + np.float32(logit_weight) * logits
+    return scores.fused + np.float32(LOOKUP_LOGIT_WEIGHT if query.is_lookup else LOGIT_WEIGHT) * logits
 
 
-def _reciprocal_ranks(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _reciprocal_ranks(scores: Floats) -> Floats:
     """1 / (60 + rank) by a score, best first; 0 for what has none."""
     shares = np.empty(len(scores), dtype=np.float32)
     shares[np.argsort(-scores, kind="stable")] = 1 / np.arange(RRF_K + 1, RRF_K + len(scores) + 1)
@@ -328,20 +306,8 @@ def _reciprocal_ranks(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32
     return shares
 
 
-def in_time(hits: Sequence[Hit], during: Interval) -> list[Hit]:
-    """Hits with TIME_WEIGHT added to the score of those of that time, best first."""
-    weighed = (replace(hit, score=hit.score + TIME_WEIGHT) if matches(hit.memory, during) else hit for hit in hits)
-    return _by_score(weighed)
-
-
 def _by_score(hits: Iterable[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
-
-
-def _dated(index: MemoryIndex, during: Interval) -> npt.NDArray[np.float32]:
-    """TIME_WEIGHT for memories that happened or were said then, 0 for the others; shape (n,)."""
-    dated = index.dated(during.start - CLOCK_SLACK_S, during.end + CLOCK_SLACK_S)
-    return np.float32(TIME_WEIGHT) * dated.astype(np.float32)
 
 
 def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:
@@ -350,9 +316,10 @@ def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:
     return dated | {hit.memory.id for hit in hits[:NAMED_MAX] if names(hit.memory, during)}
 
 
-def newest(index: MemoryIndex, *, scope: Scope, types: Sequence[MemoryType] = (), now: float) -> Candidates:
+def newest(index: MemoryIndex, query: ResolvedQuery) -> Candidates:
     """The scope's memories that were updated last, newest first, at most CANDIDATES_MAX, without scores."""
-    memories = [index.memories[i] for i in np.flatnonzero(index.members(scope, types, now))]
+    members = index.members(query.scope, query.types, query.now)
+    memories = [index.memories[place] for place in np.flatnonzero(members)]
     memories.sort(key=lambda memory: (-memory.updated_at, memory.id))
     return Candidates([Hit(memory, 0.0, 0.0) for memory in memories[:CANDIDATES_MAX]])
 
@@ -361,9 +328,7 @@ def _ids(index: MemoryIndex, places: Places) -> list[str]:
     return [index.memories[place].id for place in places.tolist()]
 
 
-def _hits(
-    index: MemoryIndex, scores: Scores, verdict: Verdict, order: npt.NDArray[np.float32], places: Places
-) -> Iterable[Hit]:
+def _hits(index: MemoryIndex, scores: Scores, verdict: Verdict, order: Floats, places: Places) -> Iterable[Hit]:
     logits = repeat(None) if verdict.logits is None else verdict.logits[places].tolist()
     numbers = (scores.cosine[places].tolist(), order[places].tolist(), scores.keyword[places].tolist(), logits)
     return map(Hit, map(index.memories.__getitem__, places.tolist()), *numbers)

@@ -14,9 +14,8 @@ from semmem.ports.events import Announce, PromptPrefix, nobody_listens
 from semmem.ports.session_states import START, ShownBlock
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
-from semmem.retrieval.block import Block
+from semmem.retrieval.block import NOTHING, Before, Block
 from semmem.retrieval.ledger.anchors import Anchor
-from semmem.retrieval.ledger.before import NOTHING, Before
 from semmem.retrieval.ledger.ledger import ERASED, LATE, Ledger, Page
 from semmem.retrieval.ledger.truth import absent, unfit
 from semmem.retrieval.recall import TRUTH_SHARE, Recall, Recalled
@@ -210,9 +209,8 @@ class Showing:
             had, until = opened.page.blocks.get(anchor), now + self._ledger.kept_s
             if block is not None:
                 until = until if block.expires_at is None else min(until, block.expires_at)
-                memories = tuple(zip(block.memories, block.versions, strict=True))
                 text, position = block.injection.text, block.injection.position
-                new = ShownBlock(anchor, text, memories, block.tokens, turn, position, now, until, asked.after)
+                new = ShownBlock(anchor, text, block.memories, block.tokens, turn, position, now, until, asked.after)
             elif had is not None or (asked.is_held and anchor != START):
                 new = ShownBlock(anchor, "", (), 0, turn, opened.injection.position, now, until, asked.after)
             else:
@@ -241,7 +239,7 @@ def _repeated(opened: _Open, own: ShownBlock, again: list[Block]) -> Shown:
     """The same turn goes on."""
     asked, block = opened.asked, _block(own, opened.injection, opened.at)
     if not asked.has_words and asked.parsed.keeps(block.injection):
-        return Shown(Outcome.ALREADY_INJECTED, tuple(again), (*_ids(again), *block.memories))
+        return Shown(Outcome.ALREADY_INJECTED, tuple(again), (*_ids(again), *block.ids))
     has = {each.injection.text for each in again}
     blocks = again if block.injection.text in has else [*again, block]
     return Shown(Outcome.REPEATED, tuple(blocks), _ids(blocks))
@@ -272,27 +270,22 @@ def _handed_on(opened: _Open) -> list[ShownBlock]:
 
 def _placed(recalled: Recalled, asked: SessionRequest) -> Recalled:
     """With its blocks where the request has room for them."""
-    if recalled.block is None and recalled.start is None:
-        return recalled
     place = asked.parsed.placed
-    return replace(recalled, block=_at(recalled.block, place), start=_at(recalled.start, place))
-
-
-def _at(block: Block | None, place: Callable[[Injection], Injection]) -> Block | None:
-    return None if block is None else replace(block, injection=place(block.injection))
+    return replace(
+        recalled, blocks=tuple(replace(block, injection=place(block.injection)) for block in recalled.blocks)
+    )
 
 
 def _shown(recalled: Recalled, again: list[Block]) -> Shown:
-    blocks = [*again, *(block for block in (recalled.start, recalled.block) if block is not None)]
+    blocks = [*again, *recalled.blocks]
     return Shown(recalled.outcome, tuple(blocks), _ids(blocks), recalled.hits)
 
 
 def _ids(blocks: list[Block]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for block in blocks for each in block.memories))
+    return tuple(dict.fromkeys(each for block in blocks for each in block.ids))
 
 
 def _block(shown: ShownBlock, injection: Injection, at: int = 0) -> Block:
     """It, as it goes into the prompt."""
-    ids, versions = tuple(each for each, _ in shown.memories), tuple(version for _, version in shown.memories)
     placed = replace(injection, text=shown.text, position=shown.position, at=at)
-    return Block(placed, ids, shown.tokens, shown.expires_at, versions)
+    return Block(placed, shown.memories, shown.tokens, shown.expires_at)

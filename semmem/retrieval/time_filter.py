@@ -14,9 +14,9 @@ turns, which have their times: 56.0, 58.1, 58.4; before ``periods`` weighed writ
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from semmem.memory import Memory
-from semmem.retrieval.index.succession import said_at
 from semmem.text.times import Interval, intervals
 
 TIME_WEIGHT = 0.2
@@ -57,16 +57,14 @@ def time_filter(query: str, now: float) -> Interval | None:
     ``query`` is the user's own question (its first QUERY_CHARS_MAX characters are read), ``now`` seconds since the
     epoch. Of several times the span from the first to the last.
     """
-    named = [
-        interval
-        for sentence in _SENTENCES.findall(query[:QUERY_CHARS_MAX])
-        if _looks_back(sentence)
-        for interval in intervals(sentence, now, towards="past")
-        if interval.start <= now
-    ]
-    if not named:
-        return None
-    return Interval(min(each.start for each in named), max(each.end for each in named))
+    return span((each for each in _SENTENCES.findall(query[:QUERY_CHARS_MAX]) if _looks_back(each)), now)
+
+
+def span(sentences: Iterable[str], now: float) -> Interval | None:
+    """From the first to the last time that these name, of those that have begun; None where they name none."""
+    times = (time for sentence in sentences for time in intervals(sentence, now, towards="past"))
+    named = [time for time in times if time.start <= now]
+    return Interval(min(time.start for time in named), max(time.end for time in named)) if named else None
 
 
 def matches(memory: Memory, interval: Interval) -> bool:
@@ -78,12 +76,12 @@ def is_dated(memory: Memory, interval: Interval) -> bool:
     """Whether it happened or was said then, give or take CLOCK_SLACK_S."""
     start, end = interval.start - CLOCK_SLACK_S, interval.end + CLOCK_SLACK_S
     occurred_at = memory.occurred_at
-    return start <= said_at(memory) < end or (occurred_at is not None and start <= occurred_at < end)
+    return start <= memory.said_at < end or (occurred_at is not None and start <= occurred_at < end)
 
 
 def names(memory: Memory, interval: Interval) -> bool:
     """Whether its content names a time that overlaps, read as of when it was said. Reads the text: some 50 us."""
-    named = intervals(memory.content[:CONTENT_CHARS_MAX], said_at(memory))
+    named = intervals(memory.content[:CONTENT_CHARS_MAX], memory.said_at)
     return any(each.start < interval.end and interval.start < each.end for each in named)
 
 

@@ -26,10 +26,10 @@ from semmem.ports.models import Reranker, ServedModel
 from semmem.ports.store import Store
 from semmem.ports.text_work import Offload, TextWork
 from semmem.reindex.movable_store import MovableStore
-from semmem.retrieval.changes import Changes
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.index.hot_memories import HotMemories, Spawn
+from semmem.retrieval.ledger.truth import Changes
 from semmem.telemetry.metering import Listener, ObservedStore
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring import models, stores

@@ -16,7 +16,7 @@ from semmem.management.conversations import Conversations
 from semmem.ports.conversations import ConversationLimits
 from semmem.ports.embedder import shipped_for
 from semmem.retrieval.past_talks import PastTalks
-from semmem.retrieval.query.looks_back import SHIPPED, LooksBack
+from semmem.retrieval.query.past_conversations import SHIPPED, LooksBack
 from semmem.wiring.backends import Backends
 
 

@@ -23,16 +23,14 @@ from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
-from semmem.retrieval.decide.reader import SHIPPED_READER, Reader
-from semmem.retrieval.decide.trained import SHIPPED, Trained, UnusableWeights
+from semmem.retrieval.decide.trained import SHIPPED, SHIPPED_READER, Reader, Trained, UnusableWeights
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.ledger.ledger import Ledger, LedgerRecords, LedgerRules
+from semmem.retrieval.models import QueryWriter, Reranking
 from semmem.retrieval.passages import PassageSearch
 from semmem.retrieval.query.past_conversations import has_form
-from semmem.retrieval.query.rewrite import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import Fusion, Strategy
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import RecoveryRules

@@ -15,8 +15,7 @@ from semmem.request.outcome import Outcome
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.index.memory_index import MemoryIndex
-from semmem.retrieval.search import Strategy, best_of
-from semmem.retrieval.words_read import read_words
+from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, read_words
 from tests.core.exchange.world import BUDGET, NOW, PATIENT, QUESTION, Halves, World, prompt
 from tests.core.test_tool_loops import Client
 from tests.support.decisions import Decided
@@ -176,12 +175,10 @@ def index_of(*contents: str) -> MemoryIndex:
 @pytest.mark.parametrize("strategy", Strategy)
 @pytest.mark.parametrize("text", ["Where is the red boat?", "red"])
 def test_words_that_were_read_before_the_vector_was_there_change_nothing(strategy: Strategy, text: str) -> None:
-    index, other, decision, scope = index_of("a red boat", "tea", "blue"), index_of("red"), Decided(), Scope("ada")
+    index, other, decision = index_of("a red boat", "tea", "blue"), index_of("red"), Decided()
+    query = ResolvedQuery(text, Scope("ada"), NOW, strategy, limit=5)
     for place, words in ((index, text), (other, text), (index, "tea")):
-        read = read_words(place, words, decision, scope=scope, now=NOW)
-        found, alone = (
-            best_of(index, text, bag_of_words(text), decision, strategy=strategy, scope=scope, now=NOW, read=given)
-            for given in (read, None)
-        )
+        read = read_words(place, replace(query, text=words), decision)
+        found, alone = (best_of(index, query, bag_of_words(text), decision, read=given) for given in (read, None))
         assert found == alone
         assert found.hits

@@ -9,8 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from semmem.retrieval.decide import scenes
-from semmem.retrieval.decide.reader import SHIPPED_READER
-from semmem.retrieval.decide.trained import SHIPPED
+from semmem.retrieval.decide.trained import SHIPPED, SHIPPED_READER
 
 HOME = Path(__file__).parents[2]
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text())

@@ -9,10 +9,10 @@ import numpy as np
 
 from semmem.memory import Vector
 from semmem.retrieval.decide import request_words
-from semmem.retrieval.decide.decision import Decision, Mask, RequestVerdict, Verdict
+from semmem.retrieval.decide.decision import Decision, RequestVerdict, Verdict
 from semmem.retrieval.decide.features import RequestWords
 from semmem.retrieval.decide.trained import CLASSES, KINDS, MEMORY_SIZE, REQUEST_SIZE, TOP_SIZE, Trained
-from semmem.retrieval.index.memory_index import MemoryIndex, Scores
+from semmem.retrieval.index.memory_index import Mask, MemoryIndex, Scores
 
 REFUSALS = {"greeting": "courtesy", "general_fact": "knowledge"}
 """The outcome of a request of this class, for which nobody's memories are shown."""

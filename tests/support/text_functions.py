@@ -60,19 +60,17 @@ from semmem.passages import pieces
 from semmem.ports.errors import ModelRefused
 from semmem.ports.learning import Batch
 from semmem.ports.session_states import CurrentState
-from semmem.retrieval import answers as asked
-from semmem.retrieval import arrangement, context, days, rank, role_labels, stated, time_filter
+from semmem.retrieval import context, models, notes, rank, role_labels, time_filter
+from semmem.retrieval.decide import decision, fitting, request_words, signals
 from semmem.retrieval.decide import features as decide_features
-from semmem.retrieval.decide import fitting, greetings, nearness, open_recall, pronouns, request_words, signals
-from semmem.retrieval.decide.decision import Decision, heads_of
+from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.fence import Fence
-from semmem.retrieval.index import succession, word_index
+from semmem.retrieval.index import word_index
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import anchors_of, goes_on
 from semmem.retrieval.query import build as query
-from semmem.retrieval.query import looks_back, past_conversations, rewrite
-from semmem.retrieval.search import Strategy, best_of, in_time
-from semmem.retrieval.words_read import read_words
+from semmem.retrieval.query import past_conversations
+from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, read_words
 from semmem.text import courtesies, disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.account_numbers import numbers_hidden
 from semmem.text.digest import digest
@@ -93,7 +91,7 @@ WHOLE = 10**9
 
 ROOMS = "compression dialects extraction lifecycle passages request retrieval text turns upkeep".split()
 _TEXTUAL = re.compile(
-    r"\b(?:str|bytes|Part|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject|Item|Claim)\b"
+    r"\b(?:str|bytes|Part|Message|Conversation|Turn|Batch|Fact|Memory|Said|Clause|Sentence|Hit|Candidate|Member|JsonObject|Item|Claim|ResolvedQuery)\b"
 )
 
 
@@ -253,10 +251,8 @@ def _scores(text: str) -> object:
 
 def _best(text: str) -> object:
     index = MemoryIndex([_memory(text), _memory("likes tea")])
-    during = Interval(NOW - 1000, NOW)
-    return best_of(
-        index, text, np.full(4, 0.5, np.float32), strategy=Strategy.HYBRID, scope=Scope("ada"), now=NOW, during=during
-    )
+    query = ResolvedQuery(text, Scope("ada"), NOW, Strategy.HYBRID, limit=5, during=Interval(NOW - 1000, NOW))
+    return best_of(index, query, np.full(4, 0.5, np.float32))
 
 
 def _matched(text: str) -> object:
@@ -309,11 +305,11 @@ def _ranked(text: str) -> object:
 
 
 def _near(text: str) -> object:
-    return nearness.near(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
+    return decision.near(text, MemoryIndex([_memory("likes tea")]).scores("tea", None))
 
 
 VECTOR = np.full(4, 0.5, dtype=np.float32)
-LOOKS_BACK = looks_back.LooksBack.load(looks_back.SHIPPED)
+LOOKS_BACK = past_conversations.LooksBack.load(past_conversations.SHIPPED)
 WEIGHTS = weights(4)
 
 
@@ -468,14 +464,14 @@ REGISTRY: Mapping[str, Call] = {
     "compression.rendering.rendered": lambda t: rendered(CurrentState(t, (t,)), lambda _inside: "0" * 16),
     "dialects.elements.elements_of": _parted,
     # retrieval
-    "retrieval.answers.offered": lambda t: asked.offered(t, words.words(t)),
-    "retrieval.answers.wanted": asked.wanted,
+    "retrieval.index.word_index.offered": lambda t: word_index.offered(t, words.words(t)),
+    "retrieval.index.word_index.wanted": word_index.wanted,
     "retrieval.ledger.anchors.anchors_of": lambda t: anchors_of(_said(t)),
     "retrieval.ledger.anchors.goes_on": lambda t: goes_on(_said(t)),
-    "retrieval.arrangement.arranged": lambda t: arrangement.arranged([_memory(t), _memory("likes tea")]),
-    "retrieval.days.happened": lambda t: days.happened(_memory(t)),
-    "retrieval.arrangement.doubtful": lambda t: arrangement.doubtful([_memory(t), _memory("likes tea")]),
-    "retrieval.days.said": lambda t: days.said(_memory(t)),
+    "retrieval.notes.arranged": lambda t: notes.arranged([_memory(t), _memory("likes tea")]),
+    "retrieval.notes.happened": lambda t: notes.happened(_memory(t)),
+    "retrieval.notes.doubtful": lambda t: notes.doubtful([_memory(t), _memory("likes tea")]),
+    "retrieval.notes.said": lambda t: notes.said(_memory(t)),
     "retrieval.context.estimate_tokens": context.estimate_tokens,
     "retrieval.context.line_tokens": lambda t: context.line_tokens(_memory(t)),
     "retrieval.context.neutralise": context.neutralise,
@@ -496,46 +492,43 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.fence.Fence.stands_in": lambda t: Fence(b"key").stands_in(_said(t).messages, "ada"),
     "retrieval.decide.decision.Decision.request_alone": lambda t: Decision(WEIGHTS).request_alone(t, VECTOR),
     "retrieval.decide.decision.Decision.verdict": _verdict,
-    "retrieval.decide.features.request_features": lambda t: decide_features.request_features(
-        heads_of(WEIGHTS), t, VECTOR
-    ),
+    "retrieval.decide.features.request_features": lambda t: decide_features.request_features(WEIGHTS, t, VECTOR),
     "retrieval.decide.decision.Decision.heard": Decision(WEIGHTS).heard,
-    "retrieval.decide.features.request_words_of": lambda t: decide_features.request_words_of(heads_of(WEIGHTS), t),
-    "retrieval.decide.fitting.store": lambda t: fitting.store([t], lambda texts: np.stack([VECTOR] * len(texts))),
-    "retrieval.decide.greetings.is_social": greetings.is_social,
-    "retrieval.decide.nearness.near": _near,
-    "retrieval.decide.open_recall.asks_for_all": open_recall.asks_for_all,
-    "retrieval.decide.pronouns.flags": pronouns.flags,
-    "retrieval.decide.pronouns.speaks_of_user": pronouns.speaks_of_user,
+    "retrieval.decide.features.request_words_of": lambda t: decide_features.request_words_of(WEIGHTS, t),
+    "retrieval.decide.fitting.index_of": lambda t: fitting.index_of([t], lambda texts: np.stack([VECTOR] * len(texts))),
+    "retrieval.decide.signals.is_social": signals.is_social,
+    "retrieval.decide.decision.near": _near,
+    "retrieval.decide.signals.asks_for_all": signals.asks_for_all,
+    "retrieval.decide.request_words.flags": request_words.flags,
+    "retrieval.decide.request_words.speaks_of_user": request_words.speaks_of_user,
     "retrieval.decide.request_words.places": request_words.places,
     "retrieval.index.memory_index.MemoryIndex.heard": lambda t: MemoryIndex([_memory("likes tea")]).heard(t),
     "retrieval.index.memory_index.MemoryIndex.scores": _scores,
-    "retrieval.words_read.read_words": lambda t: read_words(
-        MemoryIndex([_memory(t)]), t, Decision(WEIGHTS), scope=Scope("ada"), now=NOW
+    "retrieval.search.read_words": lambda t: read_words(
+        MemoryIndex([_memory(t)]), ResolvedQuery(t, Scope("ada"), NOW, Strategy.HYBRID, limit=5), Decision(WEIGHTS)
     ),
     "retrieval.query.build.build_query": lambda t: query.build_query(_said(t), chars_max=WHOLE),
     "retrieval.query.build.is_vague": query.is_vague,
     "retrieval.query.build.key_words": query.key_words,
     "retrieval.rank.rank": _ranked,
-    "retrieval.query.looks_back.LooksBack.asks": lambda t: LOOKS_BACK.asks(t, LOOKS_BACK.vector, in_form=True),
-    "retrieval.query.looks_back.LooksBack.logit": lambda t: LOOKS_BACK.logit(t, LOOKS_BACK.vector, in_form=True),
-    "retrieval.query.looks_back.flags_of": lambda t: looks_back.flags_of(t, in_form=False),
-    "retrieval.query.looks_back.places": looks_back.places,
+    "retrieval.query.past_conversations.LooksBack.asks": lambda t: LOOKS_BACK.asks(t, LOOKS_BACK.vector, in_form=True),
+    "retrieval.query.past_conversations.LooksBack.logit": lambda t: LOOKS_BACK.logit(
+        t, LOOKS_BACK.vector, in_form=True
+    ),
+    "retrieval.query.past_conversations.flags_of": lambda t: past_conversations.flags_of(t, in_form=False),
+    "retrieval.query.past_conversations.places": past_conversations.places,
     "retrieval.query.past_conversations.asked_before": lambda t: past_conversations.asked_before(t, NOW, known=True),
     "retrieval.query.past_conversations.has_form": past_conversations.has_form,
-    "retrieval.query.rewrite.cleaned": lambda t: rewrite.cleaned(t, chars_max=WHOLE),
+    "retrieval.models.cleaned": lambda t: models.cleaned(t, chars_max=WHOLE),
     "retrieval.role_labels.unlabelled": role_labels.unlabelled,
     "retrieval.search.best_of": _best,
-    "retrieval.search.in_time": lambda t: in_time([_hit(t)], Interval(NOW - 1000, NOW)),
-    "retrieval.stated.Stated.holds": lambda t: stated.Stated([t, t[:300], f"I like tea. {t}"[:300]]).holds(
-        "i like tea"
-    ),
-    "retrieval.stated.statement": stated.statement,
+    "retrieval.rank.Stated.holds": lambda t: rank.Stated([t, t[:300], f"I like tea. {t}"[:300]]).holds("i like tea"),
+    "retrieval.rank.statement": rank.statement,
     "retrieval.decide.signals.decide": lambda t: (signals.decide(_said(t)), signals.decide(_said(t), fact=True)),
-    "retrieval.index.succession.said_at": lambda t: succession.Succession([_memory(t)]),
     "retrieval.time_filter.is_dated": lambda t: time_filter.is_dated(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.matches": lambda t: time_filter.matches(_memory(t), Interval(NOW - 1000, NOW)),
     "retrieval.time_filter.names": lambda t: time_filter.names(_memory(t), Interval(NOW - 1000, NOW)),
+    "retrieval.time_filter.span": lambda t: time_filter.span([t, t], NOW),
     "retrieval.time_filter.time_filter": lambda t: time_filter.time_filter(t, NOW),
     "retrieval.index.word_index.WordIndex.match": _matched,
     "text.terms.terms": lambda t: terms.terms(words.words(t)),
@@ -654,8 +647,8 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.at_once.provisional_id": _SAME_TEXT,
     "extraction.reading.Read.weighed": _VALUES,
     "extraction.voice.model.save": _NAMES,
-    "retrieval.changes.Changes.said_back": _VALUES,
-    "retrieval.changes.Changes.to_say_back": _VALUES,
+    "retrieval.ledger.truth.Changes.said_back": _VALUES,
+    "retrieval.ledger.truth.Changes.to_say_back": _VALUES,
     "extraction.candidate.as_released": _VALUES,
     "extraction.candidate.confirmed": _VALUES,
     "extraction.candidate.created": _VALUES,
@@ -716,7 +709,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.result.Tally.settle": _VALUES,
     "extraction.rules.RulesExtractor.extract": _WAITS,
     "extraction.rules.RulesExtractor.worth": _WAITS,
-    "passages.everything.everything": _WAITS,
+    "passages.shelves.everything": _WAITS,
     "passages.pieces.ids_of": _NAMES,
     "passages.pieces.passage_id": _NAMES,
     "passages.shelves.ShelvedCollections.drop": _WAITS,
@@ -733,7 +726,7 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.passages.SaidPassages.forget": _WAITS,
     "lifecycle.passages.listed": _NAMES,
     "retrieval.passages.PassageSearch.beside": _WAITS,
-    "retrieval.index.unsaid.Unsaid.spoken": _NAMES,
+    "retrieval.index.kept.Unsaid.spoken": _NAMES,
     "extraction.session_summary.SessionSummariser.summarise": _WAITS,
     "extraction.settling.Provisional.allows": _NAMES,
     "extraction.settling.Provisional.is_known": _SAME_TEXT,
@@ -786,7 +779,7 @@ NEEDLESS: Mapping[str, str] = {
     "request.identity.user_in_header": _NAMES,
     "request.identity.user_of_key": "one HMAC of a key, which is as long as a header may be",
     "retrieval.block.memories_in": _NAMES,
-    "retrieval.ledger.before.Before.holds": "says, which is in the table above",
+    "retrieval.block.Before.holds": "says, which is in the table above",
     "retrieval.ledger.ledger.Ledger.clear": _NAMES,
     "retrieval.ledger.ledger.Ledger.forget": _NAMES,
     "retrieval.ledger.ledger.Ledger.has_any": _NAMES,
@@ -803,7 +796,6 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.memory_index.MemoryIndex.of": _NAMES,
     "retrieval.index.hot_memories.HotMemories.at_hand": _NAMES,
     "retrieval.index.hot_memories.HotMemories.changed_elsewhere": _NAMES,
-    "retrieval.index.hot_memories.HotMemories.forget": _NAMES,
     "retrieval.index.hot_memories.HotMemories.forget_user": _NAMES,
     "retrieval.index.hot_memories.HotMemories.holds": _NAMES,
     "retrieval.index.hot_memories.HotMemories.index": _NAMES,
@@ -811,11 +803,10 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.hot_memories.HotMemories.preload": _NAMES,
     "retrieval.index.hot_memories.HotMemories.put": _WAITS,
     "retrieval.index.hot_memories.HotMemories.warm": _NAMES,
-    "retrieval.index.freshness.Freshness.is_certain": _NAMES,
-    "retrieval.index.freshness.Freshness.is_current": _NAMES,
-    "retrieval.index.freshness.Freshness.may_be_late": _NAMES,
-    "retrieval.index.freshness.Freshness.missed_a_late_write": _NAMES,
-    "retrieval.index.freshness.Freshness.was_read": _NAMES,
+    "retrieval.index.kept.Freshness.is_current": _NAMES,
+    "retrieval.index.kept.Freshness.may_be_late": _NAMES,
+    "retrieval.index.kept.Freshness.missed_a_late_write": _NAMES,
+    "retrieval.index.kept.Freshness.was_read": _NAMES,
     "retrieval.index.kept.Kept.find": "counts bytes of hits, without reading them",
     "retrieval.index.kept.Kept.write": "counts bytes of a memory, without reading it",
     "retrieval.index.kept.built": "makes a MemoryIndex; what it reads of texts is done by functions of this table",
@@ -827,20 +818,20 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.regulars.Regulars.visit": _NAMES,
     "retrieval.index.sizes.of_memories": "asks for lengths, without reading",
     "retrieval.index.sizes.of_memory": "asks for lengths, without reading",
-    "retrieval.index.sizes.of_note": "asks for a length, without reading",
-    "retrieval.index.sizes.of_vector": "asks for a length, without reading",
     "retrieval.block.block_of": _NAMES,
     "retrieval.decide.decision.told_kinds": _VALUES,
     "retrieval.decide.fitting.fit": "reads semmem's own labelled requests, for no request",
-    "retrieval.decide.regressions.asks": "reads semmem's own labelled requests, for no request",
-    "retrieval.decide.regressions.softmax": "reads semmem's own labelled requests, for no request",
     "retrieval.past_talks.PastTalks.asked": "asked_before and LooksBack.asks, which are in the table above",
     "retrieval.past_talks.PastTalks.notes": _WAITS,
-    "retrieval.rerank.Reranking.order": _WAITS,
-    "retrieval.query.rewrite.QueryWriter.improved": _WAITS,
-    "retrieval.query.rewrite.QueryWriter.wants": "is_vague, which is in the table above",
-    "retrieval.query.rewrite.QueryWriter.write": _WAITS,
+    "retrieval.models.Reranking.order": _WAITS,
+    "retrieval.models.QueryWriter.improved": _WAITS,
+    "retrieval.models.QueryWriter.wants": "is_vague, which is in the table above",
+    "retrieval.models.QueryWriter.write": _WAITS,
     "retrieval.begun.embed_query": _WAITS,
+    "retrieval.search.find": _WAITS,
+    "retrieval.search.find_by_words": _WAITS,
+    "retrieval.search.nearest": _WAITS,
+    "retrieval.search.newest": _VALUES,
     "text.times.calendar.back": _NAMES,
     "text.times.calendar.season": _NAMES,
     "text.times.calendar.whole": _NAMES,

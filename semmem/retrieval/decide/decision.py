@@ -8,6 +8,11 @@ needs no shared words, and what merely shares words with a poem or a quiz is not
 Where a reader was learnt for the embedding model, a memory's log-odds are the mean of what regression and reader
 say: the one knows what is asked for in so many words, the other what it is good for. Shown is what is above the
 reader's cut, and not far behind the best.
+
+For vectors of a model that nothing was learnt of nearness alone decides. Does anything here answer the question? Only
+the best memory is asked, and it has to be the closer where the question does not speak of whoever asks: "What is the
+date?" is near something in every store. And what else may come along? Whatever is not far behind the best, since one
+answer often lies in several memories.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,21 +28,18 @@ import numpy.typing as npt
 
 from semmem.memory import Memory, Vector
 from semmem.retrieval.decide import features
-from semmem.retrieval.decide.features import Heads, RequestWords
-from semmem.retrieval.decide.nearness import held, near
-from semmem.retrieval.decide.open_recall import asks_for_all
-from semmem.retrieval.decide.reader import Reader
-from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
+from semmem.retrieval.decide.features import RequestWords
+from semmem.retrieval.decide.request_words import speaks_of_user
+from semmem.retrieval.decide.signals import asks_for_all
+from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Reader, Trained
 from semmem.retrieval.feedback import Votes
-from semmem.retrieval.index.memory_index import MemoryIndex, Scores
+from semmem.retrieval.index.memory_index import Mask, MemoryIndex, Scores
 
-Mask = npt.NDArray[np.bool_]
-
-RECALL = CLASSES.index("recall")
+RECALL, PROFILE = CLASSES.index("recall"), CLASSES.index("profile")
 MUST = KINDS.index("must")
 GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
 SPEAKS = slice(len(CLASSES) + 1, None)
-"""Where the flags of pronouns.py stand among the features of a request."""
+"""Where the flags of request_words.py stand among the features of a request."""
 SPEAKS_OF_USER = slice(len(CLASSES) + 1, len(CLASSES) + 5)
 """Of these all but the last."""
 GENERAL_LEAST = 0.97
@@ -48,6 +51,7 @@ PROFILE_CUT = -6.0
 TOLD_SHARE = 0.9
 """What whoever wrote a memory said of its standing counts so much; the rest is what its vector says."""
 STANDING_LEAST = 0.5
+"""Of the first three kinds together."""
 RECALL_LENIENCY = 1.0
 """How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
 LOGIT_WEIGHT = 0.3
@@ -61,6 +65,16 @@ BEHIND_BEST_MAX = 4.0
 """A memory whose log-odds are so far below the best one's adds nothing to it."""
 GENERAL_STRICTNESS = 2.0
 """How much surer a request has to be that looks like general knowledge, a task or a courtesy."""
+EVIDENCE_OWN = 0.25
+"""How near the best memory has to be to a question of somebody who speaks of himself, in units of cosine."""
+EVIDENCE_OTHER = 0.40
+"""How near to any other."""
+COVERAGE_WEIGHT = 0.2
+"""Of a memory that holds every word of the question."""
+COVERAGE_LEAST = 0.5
+"""Where no vectors can be compared: the share of the question's words, by rarity, that a memory has to hold."""
+SHARE_OF_BEST = 0.5
+"""What is kept has at least this share of the best memory's score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +115,7 @@ class Decision:
         self._trained = trained
         self._reader = reader
         self._votes = Votes() if votes is None else votes
-        self._heads = None if trained is None else heads_of(trained)
         self._known: WeakKeyDictionary[MemoryIndex, _Known] = WeakKeyDictionary()
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether anything was learnt of this embedding model's vectors."""
-        return self._trained is not None
 
     @property
     def cut(self) -> float:
@@ -123,7 +131,7 @@ class Decision:
     def heard(self, text: str) -> RequestWords | None:
         """What a request's words say for themselves, so that it can be worked out while its vector is made; None where
         nothing was learnt of words."""
-        return None if self._heads is None else features.request_words_of(self._heads, text)
+        return None if self._trained is None else features.request_words_of(self._trained, text)
 
     def verdict(
         self,
@@ -141,27 +149,27 @@ class Decision:
         ``wants``: somebody else has said that the request is not one of general knowledge. ``said``: what ``heard``
         says of the text, where that is known.
         """
-        trained, heads, places = self._trained, self._heads, np.flatnonzero(members)
-        if trained is None or heads is None or not len(places) or not _is_for(trained, vector):
+        trained, places = self._trained, np.flatnonzero(members)
+        if trained is None or not len(places) or not _is_for(trained, vector):
             told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)
             return Verdict(members & near(text, scores), members & told)
-        about = _about(heads, text, vector, said)
-        known, is_all = self._known_of(index, heads), len(places) == len(members)
+        about = _about(trained, text, vector, said)
+        known, is_all = self._known_of(index, trained), len(places) == len(members)
         shifts = self._shifts(index, known)
         kinds, here = (known.kinds, scores) if is_all else (known.kinds[places], scores.at(places))
         found = features.evidence(here)
         logits = features.memory_logits(trained.memory_weights, about, found, kinds)
         request = _request_verdict(trained, about, features.top_features(about, found, logits), wants=wants)
-        is_read = self._reader is not None and request.is_served and not request.lists_profile
-        if self._reader is not None and is_read:
+        reader = self._reader if request.is_served and not request.lists_profile else None
+        if reader is not None:
             vectors = index.vectors if is_all else index.vectors[places]
-            logits = _read(self._reader, logits, vector, vectors, found.each, about[SPEAKS])
+            logits = _read(reader, logits, vector, vectors, found.each, about[SPEAKS])
         if shifts is not None and not request.lists_profile:
             logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)
-        if self._reader is not None and is_read:
+        if reader is not None:
             far_behind = float(logits.max()) - BEHIND_BEST_MAX
-            shown = shown | (logits >= max(_cut(self._reader.cut, about), far_behind))
+            shown = shown | (logits >= max(_cut(reader.cut, about), far_behind))
         elif request.is_served:
             surplus = logits - np.float32(PROFILE_CUT if request.lists_profile else _cut(trained.memory_cut, about))
             if not request.lists_profile:
@@ -169,10 +177,8 @@ class Decision:
             shown = shown | (surplus >= 0)
         if is_all:
             return Verdict(shown, known.standing, logits, request)
-        count = len(members)
-        return Verdict(
-            _spread(shown, places, count), known.standing & members, _spread_logits(logits, places, count), request
-        )
+        shown, logits = _spread(shown, places, len(members), False), _spread(logits, places, len(members), -np.inf)
+        return Verdict(shown, known.standing & members, logits, request)
 
     def request_alone(
         self, text: str, vector: Vector, *, wants: bool = False, said: RequestWords | None = None
@@ -181,23 +187,16 @@ class Decision:
 
         None where the decision is uncalibrated.
         """
-        trained, heads = self._trained, self._heads
-        if trained is None or heads is None or not _is_for(trained, vector):
+        trained = self._trained
+        if trained is None or not _is_for(trained, vector):
             return None
-        about = _about(heads, text, vector, said)
-        return RequestVerdict(
-            -math.inf,
-            is_served=False,
-            purpose=_purpose(about),
-            is_general=not wants and _is_general(about),
-            lists_profile=_lists_profile(about),
-        )
+        return _request_verdict(trained, _about(trained, text, vector, said), None, wants=wants)
 
-    def _known_of(self, index: MemoryIndex, heads: Heads) -> _Known:
+    def _known_of(self, index: MemoryIndex, trained: Trained) -> _Known:
         known = self._known.get(index)
         if known is None:
-            kinds = told_kinds(index.memories, features.kinds(heads, index.vectors))
-            known = self._known[index] = _Known(kinds, _is_standing(kinds))
+            kinds = told_kinds(index.memories, features.kinds(trained, index.vectors))
+            known = self._known[index] = _Known(kinds, kinds[:, :3].sum(axis=1) >= STANDING_LEAST)
         return known
 
     def _shifts(self, index: MemoryIndex, known: _Known) -> Floats | None:
@@ -222,28 +221,24 @@ class _Known:
     shifts: tuple[int, Floats] | None = None
 
 
-def _about(heads: Heads, text: str, vector: Vector, said: RequestWords | None) -> Floats:
+def _about(trained: Trained, text: str, vector: Vector, said: RequestWords | None) -> Floats:
     """The request's own features; of one that asks for all that is known, the class is certain."""
-    about = features.request_features(heads, text, vector, said)
+    about = features.request_features(trained, text, vector, said)
     if asks_for_all(text):
         about[: len(CLASSES)] = 0.0
-        about[CLASSES.index("profile")] = 1.0
+        about[PROFILE] = 1.0
     return about
 
 
 def _read(reader: Reader, proposed: Floats, vector: Vector, vectors: Floats, evidence: Floats, flags: Floats) -> Floats:
     """The mean (n,) of what the regression and the reader say of the best READ_MAX that the regression proposes; minus
     infinity of the others."""
-    if len(proposed) <= READ_MAX:
-        return _mean(reader.share, proposed, reader.logits(vector, vectors, evidence, flags))
-    best = np.argpartition(-proposed, READ_MAX)[:READ_MAX]
+    is_few = len(proposed) <= READ_MAX
+    best = slice(None) if is_few else np.argpartition(-proposed, READ_MAX)[:READ_MAX]
     logits = np.full(len(proposed), -np.inf, dtype=np.float32)
-    logits[best] = _mean(reader.share, proposed[best], reader.logits(vector, vectors[best], evidence[best], flags))
+    read = reader.logits(vector, vectors[best], evidence[best], flags)
+    logits[best] = np.float32(1.0 - reader.share) * proposed[best] + np.float32(reader.share) * read
     return logits
-
-
-def _mean(share: float, regression: Floats, reader: Floats) -> Floats:
-    return np.float32(1.0 - share) * regression + np.float32(share) * reader
 
 
 def _is_for(trained: Trained, vector: Vector) -> bool:
@@ -266,31 +261,16 @@ def _later_surplus(surplus: Floats, order: Floats) -> Floats:
     return left
 
 
-def _request_verdict(trained: Trained, about: Floats, top: Floats, *, wants: bool) -> RequestVerdict:
-    """``about``: the request's own features; ``top``: with those of the best memories."""
-    logit = float(top @ trained.request_weights[:-1] + trained.request_weights[-1])
-    lists_profile = _lists_profile(about)
-    cut = trained.request_cut + GENERAL_STRICTNESS * float(about[GENERAL].sum())
-    is_served = wants or lists_profile or logit >= cut
-    return RequestVerdict(logit, is_served, _purpose(about), not is_served and _is_general(about), lists_profile)
-
-
-def _purpose(about: Floats) -> str:
-    return CLASSES[int(about[: len(CLASSES)].argmax())]
-
-
-def _is_general(about: Floats) -> bool:
-    """Whether it is general knowledge, a task or a courtesy, and does not speak of the user."""
-    return float(about[GENERAL].sum()) >= GENERAL_LEAST and not about[SPEAKS_OF_USER].any()
-
-
-def _lists_profile(about: Floats) -> bool:
-    return bool(about[CLASSES.index("profile")] >= PROFILE_LEAST)
-
-
-def heads_of(trained: Trained) -> Heads:
-    """The regressions on a text alone."""
-    return Heads(trained.class_weights, trained.kind_weights, trained.asks_weights, trained.word_weights)
+def _request_verdict(trained: Trained, about: Floats, top: Floats | None, *, wants: bool) -> RequestVerdict:
+    """``about``: the request's own features; ``top``: with those of the best memories, None where there is none."""
+    general, lists_profile = float(about[GENERAL].sum()), bool(about[PROFILE] >= PROFILE_LEAST)
+    logit, is_served = -math.inf, False
+    if top is not None:
+        logit = float(top @ trained.request_weights[:-1] + trained.request_weights[-1])
+        cut = trained.request_cut + GENERAL_STRICTNESS * general
+        is_served = wants or lists_profile or logit >= cut
+    is_general = not wants and not is_served and general >= GENERAL_LEAST and not about[SPEAKS_OF_USER].any()
+    return RequestVerdict(logit, is_served, CLASSES[int(about[: len(CLASSES)].argmax())], is_general, lists_profile)
 
 
 def told_kinds(memories: Sequence[Memory], guessed: Floats) -> Floats:
@@ -303,19 +283,27 @@ def told_kinds(memories: Sequence[Memory], guessed: Floats) -> Floats:
     return told
 
 
-def _is_standing(kinds: Floats) -> Mask:
-    standing: Mask = kinds[:, :3].sum(axis=1) >= STANDING_LEAST
-    return standing
-
-
-def _spread(values: Mask, places: npt.NDArray[np.int64], count: int) -> Mask:
-    """``values`` at their places among ``count``, false elsewhere."""
-    spread = np.zeros(count, dtype=np.bool_)
+def _spread(values: npt.NDArray[Any], places: npt.NDArray[np.int64], count: int, otherwise: float) -> npt.NDArray[Any]:
+    """``values`` at their places among ``count``, something else elsewhere."""
+    spread = np.full(count, otherwise, dtype=values.dtype)
     spread[places] = values
     return spread
 
 
-def _spread_logits(logits: Floats, places: npt.NDArray[np.int64], count: int) -> Floats:
-    spread = np.full(count, -np.inf, dtype=np.float32)
-    spread[places] = logits
-    return spread
+# --- by nearness alone -----------------------------------------------------------------------------------------------
+
+
+def near(query: str, scores: Scores) -> Mask:
+    """A mask (n,) of the memories that may be shown for the question."""
+    evidence = scores.cosine + np.float32(COVERAGE_WEIGHT) * scores.coverage
+    by_words = held(scores)
+    if evidence.max(initial=0.0) < (EVIDENCE_OWN if speaks_of_user(query) else EVIDENCE_OTHER):
+        return by_words
+    near_the_best: Mask = scores.fused >= SHARE_OF_BEST * scores.fused.max()
+    return by_words | (near_the_best & (evidence > 0))
+
+
+def held(scores: Scores) -> Mask:
+    """A mask (n,) of the memories that were never compared by vector (their cosine is 0) and share enough words."""
+    by_words: Mask = (scores.cosine == 0) & (scores.coverage >= COVERAGE_LEAST)
+    return by_words

@@ -8,22 +8,12 @@ from itertools import accumulate
 import numpy as np
 
 from semmem.memory import Vector
-from semmem.retrieval.decide import pronouns, request_words
-from semmem.retrieval.decide.trained import CLASSES, EVIDENCE, KINDS, REQUEST_SIZE, Floats
+from semmem.retrieval.decide import request_words
+from semmem.retrieval.decide.trained import CLASSES, EVIDENCE, KINDS, REQUEST_SIZE, Floats, Trained
 from semmem.retrieval.index.memory_index import Scores
 
 ASKS_SCALE = 0.25
 """Brings log-odds into the range of the other numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heads:
-    """The three regressions on a text alone: on its vector, and of the third on its words too."""
-
-    class_weights: Floats
-    kind_weights: Floats
-    asks_weights: Floats
-    word_weights: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,33 +26,33 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class RequestWords:
-    """What the words of a request say for themselves: ``asks``, log-odds; ``flags``, 1.0 or 0.0, of pronouns.py."""
+    """What the words of a request say for themselves: ``asks``, log-odds; ``flags``, of ``request_words.flags``."""
 
     asks: float
     flags: tuple[float, ...]
 
 
-def request_words_of(heads: Heads, text: str) -> RequestWords:
+def request_words_of(trained: Trained, text: str) -> RequestWords:
     """What ``request_features`` needs of a text but for its vector."""
     places = request_words.places(text)
-    return RequestWords(heads.word_weights[places].sum() / max(len(places), 1) ** 0.5, pronouns.flags(text))
+    return RequestWords(trained.word_weights[places].sum() / max(len(places), 1) ** 0.5, request_words.flags(text))
 
 
-def request_features(heads: Heads, text: str, vector: Vector, said: RequestWords | None = None) -> Floats:
+def request_features(trained: Trained, text: str, vector: Vector, said: RequestWords | None = None) -> Floats:
     """(REQUEST_SIZE,): the probabilities of CLASSES, whether anything is asked of memory, whom it speaks of.
 
     ``said``: the text's words, where they were read already."""
-    said = request_words_of(heads, text) if said is None else said
+    said = request_words_of(trained, text) if said is None else said
     features = np.empty(REQUEST_SIZE, dtype=np.float32)
-    features[: len(CLASSES)] = softmax(heads.class_weights[:, :-1] @ vector + heads.class_weights[:, -1])
-    asks = ASKS_SCALE * float(heads.asks_weights[:-1] @ vector + heads.asks_weights[-1] + said.asks)
+    features[: len(CLASSES)] = softmax(trained.class_weights[:, :-1] @ vector + trained.class_weights[:, -1])
+    asks = ASKS_SCALE * float(trained.asks_weights[:-1] @ vector + trained.asks_weights[-1] + said.asks)
     features[len(CLASSES) :] = (asks, *said.flags)
     return features
 
 
-def kinds(heads: Heads, vectors: Floats) -> Floats:
+def kinds(trained: Trained, vectors: Floats) -> Floats:
     """(n, len(KINDS)): the probabilities of KINDS of memories with these vectors (n, d)."""
-    return softmax(vectors @ heads.kind_weights[:, :-1].T + heads.kind_weights[:, -1])
+    return softmax(vectors @ trained.kind_weights[:, :-1].T + trained.kind_weights[:, -1])
 
 
 def evidence(scores: Scores) -> Evidence:

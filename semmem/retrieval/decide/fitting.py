@@ -11,23 +11,31 @@ request's regression is learnt from halves: each half, loose requests too, judge
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix, hstack  # type: ignore[import-untyped]
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
 from semmem.memory import Memory, MemoryType, Vector
-from semmem.retrieval.decide import features, regressions
-from semmem.retrieval.decide.features import Evidence, Heads
-from semmem.retrieval.decide.regressions import Embed, Labelled
+from semmem.retrieval.decide import features, request_words
+from semmem.retrieval.decide.features import Evidence
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.text.quoting import unquoted
 
+Embed = Callable[[Sequence[str]], Floats]
+"""Texts to vectors (n, d), normalised."""
+Labelled = tuple[str, str, float]
+"""A text, its class or kind, and how much it counts."""
+STRENGTH = 3.0
+"""scikit-learn's C, of the regressions on texts: the inverse of the penalty on large weights."""
 MEMORY_STRENGTH, REQUEST_STRENGTH = 0.1, 1.0
-"""scikit-learn's C: the inverse of the penalty on large weights."""
+"""The same of the regressions on features."""
 NEAREST = 15
 """Of a large store only so many memories, the nearest, are learnt from beside a person's own."""
 CROWDS = (20, 60, 120)
@@ -39,25 +47,18 @@ LOOSE_WEIGHT, LOOSE_WEIGHT_OF_REQUEST = 0.5, 2.0
 TEXT_CHARS_MAX = 2000
 MEMORY_CUT, REQUEST_CUT = -4.0, -2.3
 SEED = 7
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """Somebody's memories, ready to be ranked; ``vectors`` (n, d) in the order of ``index.memories``."""
-
-    index: MemoryIndex
-    vectors: Floats
+_NONE = np.empty(0, dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request before a store, and what speaks for its memories. ``wanted``: places in the store. The first ``own``
+    """A request before an index, and what speaks for its memories. ``wanted``: places in it. The first ``own``
     memories are the person's. Cases of one ``group`` are never on both sides of a split."""
 
     group: int
     text: str
     vector: Vector
-    store: Store
+    index: MemoryIndex
     found: Evidence
     wanted: frozenset[int]
     own: int = 0
@@ -85,24 +86,22 @@ def fit(
     cases = list(_cases(material, embed))
     tops: list[tuple[Floats, bool, float]] = []
     for half in (0, 1):
-        heads = _heads(_without(material, half), embed)
+        heads = _heads(_without(material, half), embed, signature)
         weights = _memory_weights([case for case in cases if case.group % 2 != half], heads)
         tops += [_top(case, heads, weights) for case in cases if case.group % 2 == half]
-    heads = _heads(material, embed)
-    return Trained(
-        signature,
-        heads.class_weights,
-        heads.kind_weights,
-        heads.asks_weights,
-        heads.word_weights,
-        _memory_weights(cases, heads),
-        regressions.logistic(
-            np.stack([features for features, _, _ in tops]),
-            np.array([wants for _, wants, _ in tops]),
-            np.array([weight for _, _, weight in tops]),
-            REQUEST_STRENGTH,
-        ),
-        *cuts,
+    heads = _heads(material, embed, signature)
+    request_weights = _logistic(
+        np.stack([features for features, _, _ in tops]),
+        np.array([wants for _, wants, _ in tops]),
+        np.array([weight for _, _, weight in tops]),
+        REQUEST_STRENGTH,
+    )
+    return replace(
+        heads,
+        memory_weights=_memory_weights(cases, heads),
+        request_weights=request_weights,
+        memory_cut=cuts[0],
+        request_cut=cuts[1],
     )
 
 
@@ -120,14 +119,15 @@ def _group(text: str) -> int:
     return crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def store(texts: Sequence[str], embed: Embed) -> Store:
+def index_of(texts: Sequence[str], embed: Embed) -> MemoryIndex:
     """Memories with these contents, in this order."""
     vectors = embed([unquoted(text) for text in texts])  # as they are when they are stored
-    memories = [
-        Memory(f"{place:06d}", 1, MemoryType.SEMANTIC, text, "somebody", embedding=vector)
-        for place, (text, vector) in enumerate(zip(texts, vectors, strict=True))
-    ]
-    return Store(MemoryIndex(memories), vectors)
+    return MemoryIndex(
+        [
+            Memory(f"{place:06d}", 1, MemoryType.SEMANTIC, text, "somebody", embedding=vector)
+            for place, (text, vector) in enumerate(zip(texts, vectors, strict=True))
+        ]
+    )
 
 
 def texts_of(material: Material) -> Iterator[str]:
@@ -160,37 +160,37 @@ def _cases(material: Material, embed: Embed) -> Iterator[Case]:
         drawn = chance.sample(others, min(chance.choice(CROWDS), len(others)))
         crowd = [text for other, text in drawn if other != number]
         for texts in [own, own + crowd] if len(own) < CROWDED_BELOW else [own]:
-            held = store(texts, embed)
+            held = index_of(texts, embed)
             for request in scene["requests"]:
                 yield _case(number, _short(request["text"]), held, embed, request["wanted"], len(own))
     for memories, questions in material.answered:
-        held = store(memories, embed)
+        held = index_of(memories, embed)
         for question, wanted in questions:
             yield _case(_group(question), question, held, embed, wanted)
     drawn_for_nobody = [chance.sample(others, min(size, len(others))) for size in STORES_OF_NOBODY]
-    nobodys = [store([text for _, text in drawn], embed) for drawn in drawn_for_nobody]
+    nobodys = [index_of([text for _, text in drawn], embed) for drawn in drawn_for_nobody]
     for number, text in enumerate(material.loose):
         yield _case(_group(text), text, nobodys[number % len(nobodys)], embed, (), weight=LOOSE_WEIGHT)
 
 
 def _case(
-    group: int, text: str, held: Store, embed: Embed, wanted: Iterable[int], own: int = 0, weight: float = 1.0
+    group: int, text: str, held: MemoryIndex, embed: Embed, wanted: Iterable[int], own: int = 0, weight: float = 1.0
 ) -> Case:
     vector = embed([text])[0]
-    found = features.evidence(held.index.scores(text, vector))
+    found = features.evidence(held.scores(text, vector))
     return Case(group, text, vector, held, found, frozenset(wanted), own, weight)
 
 
-def _heads(material: Material, embed: Embed) -> Heads:
+def _heads(material: Material, embed: Embed, signature: str) -> Trained:
+    """The regressions on a text alone, without the others."""
     requests = [request for scene in material.scenes for request in scene["requests"]]
     memories = [memory for scene in material.scenes for memory in scene["memories"]]
     classes = [(_short(request["text"]), request["class"], 3.0) for request in requests] + material.classes
     asking = [(_short(request["text"]), _asks(request), 2.0) for request in requests] + material.asking
-    return Heads(
-        regressions.softmax(classes, CLASSES, embed),
-        regressions.softmax([(memory["text"], memory["kind"], 1.0) for memory in memories], KINDS, embed),
-        *regressions.asks(asking, embed),
-    )
+    kinds = [(memory["text"], memory["kind"], 1.0) for memory in memories]
+    of_vector, of_words = _asks_weights(asking, embed)
+    classes_of, kinds_of = _softmax(classes, CLASSES, embed), _softmax(kinds, KINDS, embed)
+    return Trained(signature, classes_of, kinds_of, of_vector, of_words, _NONE, _NONE, 0.0, 0.0)
 
 
 def _asks(request: dict[str, Any]) -> bool:
@@ -198,7 +198,7 @@ def _asks(request: dict[str, Any]) -> bool:
     return bool(request["wanted"]) or request["class"] in ("recall", "profile")
 
 
-def _memory_weights(cases: Iterable[Case], heads: Heads) -> Floats:
+def _memory_weights(cases: Iterable[Case], heads: Trained) -> Floats:
     rows: list[Floats] = []
     wanted: list[bool] = []
     weights: list[float] = []
@@ -209,7 +209,7 @@ def _memory_weights(cases: Iterable[Case], heads: Heads) -> Floats:
         rows.append(features.memory_features(request, seen, kinds[places]).astype(np.float32))
         wanted += [place in case.wanted for place in places]
         weights += [case.weight] * len(places)
-    return regressions.logistic(np.concatenate(rows), np.array(wanted), np.array(weights), MEMORY_STRENGTH)
+    return _logistic(np.concatenate(rows), np.array(wanted), np.array(weights), MEMORY_STRENGTH)
 
 
 def _places(case: Case) -> list[int]:
@@ -219,13 +219,62 @@ def _places(case: Case) -> list[int]:
     return sorted({*own, *nearest.tolist(), *case.wanted})
 
 
-def _top(case: Case, heads: Heads, weights: Floats) -> tuple[Floats, bool, float]:
+def _top(case: Case, heads: Trained, weights: Floats) -> tuple[Floats, bool, float]:
     request, kinds = _seen(case, heads)
     logits = features.memory_logits(weights, request, case.found, kinds)
     weight = 1.0 if case.weight == 1.0 else LOOSE_WEIGHT_OF_REQUEST
     return features.top_features(request, case.found, logits), bool(case.wanted), weight
 
 
-def _seen(case: Case, heads: Heads) -> tuple[Floats, Floats]:
+def _seen(case: Case, heads: Trained) -> tuple[Floats, Floats]:
     """The features of the request, and the kinds of the memories."""
-    return features.request_features(heads, case.text, case.vector), features.kinds(heads, case.store.vectors)
+    return features.request_features(heads, case.text, case.vector), features.kinds(heads, case.index.vectors)
+
+
+# --- the regressions -------------------------------------------------------------------------------------------------
+
+
+def _softmax(rows: Sequence[Labelled], labels: Sequence[str], embed: Embed) -> Floats:
+    """(labels, d + 1): weights of the vectors, the bias last."""
+    vectors, named = embed([text for text, _, _ in rows]), [label for _, label, _ in rows]
+    regression = LogisticRegression(C=STRENGTH, max_iter=300)
+    regression.fit(vectors, named, sample_weight=[weight for _, _, weight in rows])
+    order = [list(regression.classes_).index(label) for label in labels]
+    return _with_bias(regression.coef_[order], regression.intercept_[order])
+
+
+def _asks_weights(rows: Sequence[tuple[str, bool, float]], embed: Embed) -> tuple[Floats, Floats]:
+    """A logistic regression of vectors and words together: (d + 1,), the bias last, and (request_words.BUCKETS,)."""
+    texts = [text for text, _, _ in rows]
+    vectors = embed(texts)
+    regression = LogisticRegression(C=STRENGTH, max_iter=300, solver="liblinear")
+    regression.fit(
+        hstack([csr_matrix(vectors), _of_words(texts)]).tocsr(),
+        [wants for _, wants, _ in rows],
+        sample_weight=[weight for _, _, weight in rows],
+    )
+    of_vector, of_words = np.split(regression.coef_, [vectors.shape[1]], axis=1)
+    return _with_bias(of_vector, regression.intercept_)[0], of_words[0].astype(np.float32)
+
+
+def _of_words(texts: Sequence[str]) -> csr_matrix:
+    """One row a text, as ``features.request_features`` weighs its words."""
+    found = [request_words.places(text) for text in texts]
+    values = [1 / max(len(places), 1) ** 0.5 for places in found for _ in places]
+    ends = np.cumsum([0, *map(len, found)])
+    return csr_matrix(
+        (values, [place for places in found for place in places], ends), (len(texts), request_words.BUCKETS)
+    )
+
+
+def _logistic(rows: Floats, wanted: npt.NDArray[np.bool_], weights: npt.NDArray[np.float64], strength: float) -> Floats:
+    """A logistic regression of standardised features, as weights for the features as they are, the bias last."""
+    middle, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-3
+    regression = LogisticRegression(C=strength, max_iter=600)
+    regression.fit((rows - middle) / spread, wanted, sample_weight=weights)
+    slopes = regression.coef_[0] / spread
+    return np.append(slopes, regression.intercept_[0] - slopes @ middle).astype(np.float32)
+
+
+def _with_bias(slopes: npt.NDArray[np.float64], bias: npt.NDArray[np.float64]) -> Floats:
+    return np.concatenate([slopes, bias[:, None]], axis=1).astype(np.float32)

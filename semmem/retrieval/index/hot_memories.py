@@ -22,15 +22,13 @@ from typing import Any
 
 from cachetools import TTLCache
 
-from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope
+from semmem.memory import PASSAGES, Hit, Memory, Scope
 from semmem.ports.errors import StoreError, StoreTimeout
-from semmem.ports.store import Store, StoreWrapper
+from semmem.ports.store import Store, StoreCall, StoreWrapper
 from semmem.ports.text_work import Offload
-from semmem.retrieval.index.freshness import Freshness
-from semmem.retrieval.index.kept import Kept, Preloaded, built, slim
+from semmem.retrieval.index.kept import Freshness, Kept, Preloaded, Unsaid, built, slim
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.index.regulars import Regulars, Room
-from semmem.retrieval.index.unsaid import Unsaid
 
 Spawn = Callable[[str, Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 """Starts a task that somebody owns."""
@@ -122,17 +120,25 @@ class HotMemories(StoreWrapper):
     def warm(self, user: str) -> None:
         """The user has come: begin to load what a search will need, if it is not here."""
         self._kept.visit(user, self._clock())
-        if self._ready(user) is None and (load := self._load(user)) is not None:
+        if self.at_hand(user) is None and (load := self._load(user)) is not None:
             load.is_ahead, load.is_spare = True, False
 
     def at_hand(self, user: str) -> MemoryIndex | None:
         """The user's index where it is here already."""
-        return self._ready(user)
+        kept = self._kept.get(user)
+        if kept is None or kept.index is None:
+            return None
+        now = self._clock()
+        if not self._fresh.is_current(user, kept, now):
+            return None
+        if self._fresh.is_ageing(kept, now):
+            self._load(user)
+        return kept.index
 
     async def index(self, user: str, *, wait_s: float, again: bool = False) -> MemoryIndex | None:
         """The user's index; None when it cannot be had within ``wait_s`` (its load goes on). ``again``: this request
         will ask for it once more. Raises StoreError."""
-        ready = self._ready(user) or self._read_ahead(user, again=again)
+        ready = self.at_hand(user) or self._read_ahead(user, again=again)
         if ready is not None:
             return ready
         load = self._load(user)
@@ -165,21 +171,8 @@ class HotMemories(StoreWrapper):
     def found(self, user: str, index: MemoryIndex, hits: Sequence[Hit]) -> None:
         """These were found for a question that was not asked before: what is kept of that takes room as well."""
         kept = self._kept.get(user)
-        if kept is None or kept.index is not index:
-            return
-        if more := kept.find(hits):
-            self._kept.grow(user, more)
-
-    def _ready(self, user: str) -> MemoryIndex | None:
-        kept = self._kept.get(user)
-        if kept is None or kept.index is None:
-            return None
-        now = self._clock()
-        if not self._fresh.is_current(user, kept, now):
-            return None
-        if self._fresh.is_ageing(kept, now):
-            self._load(user)
-        return kept.index
+        if kept is not None and kept.index is index:
+            self._kept.grow(user, kept.find(hits))
 
     def _read_ahead(self, user: str, *, again: bool) -> MemoryIndex | None:
         """What was loaded for this search before it came here, once."""
@@ -216,12 +209,8 @@ class HotMemories(StoreWrapper):
 
     async def _read(self, user: str) -> tuple[float, dict[str, Memory]]:
         kept, now = self._kept.get(user), self._clock()
-        if (
-            kept is not None
-            and kept.index is None
-            and not self._fresh.is_doubted(kept)
-            and self._fresh.is_current(user, kept, now)
-        ):
+        is_sure = kept is not None and not self._fresh.is_doubted(kept) and self._fresh.is_current(user, kept, now)
+        if kept is not None and kept.index is None and is_sure:
             return kept.read_at, dict(kept.memories)
         found = await self._store.list(Scope(user), limit=self._rows_max)
         return now, {memory.id: slim(memory) for memory in found}
@@ -277,47 +266,28 @@ class HotMemories(StoreWrapper):
             finally:
                 self.unsaid.spoken(scope.user)
             return
-        try:
-            await super().put(scope, memory)
-        except BaseException:  # it may have been written all the same
-            self._overtake(scope.user)
-            self._kept.drop(scope.user)
-            self._may_be_late(scope.user)
-            raise
+        await super().put(scope, memory)
         self._overtake(scope.user)
-        self._written(scope.user, memory)
-
-    async def forget(self, scope: Scope, memory_id: str) -> bool:
-        with self._removing(scope.user):
-            return await super().forget(scope, memory_id)
-
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
-        with self._removing(scope.user):
-            return await super().forget_scope(scope, types=types, said_until=said_until)
+        kept = self._kept.get(scope.user)
+        if kept is not None and kept.write(memory):
+            self._kept.put(scope.user, kept, kept.size, self._clock())
 
     @contextmanager
-    def _removing(self, user: str) -> Iterator[None]:
+    def around(self, call: StoreCall) -> Iterator[None]:
+        """What is removed is read anew; so is what a call that failed may have changed all the same."""
+        is_put = call.operation == "put"
         try:
             yield
         except BaseException:
-            self._may_be_late(user)
+            if call.writes and not (is_put and call.of_passages):
+                self._fresh.may_be_late(call.user, self._clock(), self._kept)
+                self.forget_user(call.user)
             raise
-        finally:
-            self._overtake(user)
-            self._kept.drop(user)
-
-    def _may_be_late(self, user: str) -> None:
-        self._fresh.may_be_late(user, self._clock(), self._kept)
+        if call.writes and not is_put:
+            self.forget_user(call.user)
 
     def _overtake(self, user: str) -> None:
         self._ahead.pop(user, None)
         load = self._loading.get(user)
         if load is not None:
             load.overtaken = True
-
-    def _written(self, user: str, memory: Memory) -> None:
-        kept = self._kept.get(user)
-        if kept is not None and kept.write(memory):
-            self._kept.put(user, kept, kept.size, self._clock())

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from semmem.memory import SUPERSEDED_BY, Memory, MemoryType, Scope, Vector
-from semmem.retrieval.answers import offered, wanted
+from semmem.memory import SUPERSEDED_BY, Memory, MemoryType, Scope, Standing, Vector
 from semmem.retrieval.index import sizes
-from semmem.retrieval.index.membership import Membership
-from semmem.retrieval.index.succession import Succession, said_at
-from semmem.retrieval.index.word_index import WordIndex
+from semmem.retrieval.index.word_index import WordIndex, offered, wanted
 from semmem.text.terms import terms
 from semmem.text.words import words
 
@@ -40,6 +37,12 @@ ASKS_WEIGHT = 0.1
 LONG_TERMS = 70
 """A text of so many terms stands for itself: its neighbours say nothing about it, and it holds a relative of any word
 by chance. The shorter a text is, the more both count, in proportion."""
+NEIGHBOUR_WEIGHTS = (0.5, 0.25)
+"""The share of its excess that a memory lends to those beside it, and to those one further."""
+TOP_SHARE = 0.1
+"""Only what is among this share of the best lends, and only by how much it exceeds the others."""
+GAP_S_MAX = 3600.0
+"""A longer silence ends a talk."""
 
 _SPEAKER = re.compile(r"([^\W\d_][\w'’-]*(?: [^\W\d_][\w'’-]*)?):\s")
 _ENDS_ASKING = re.compile(r"[?？]\s*(?:\[[^\[\]]*\]\s*)?$")
@@ -85,7 +88,8 @@ class Heard:
 class MemoryIndex:
     """One user's memories, ready to be ranked. Immutable; ``memories`` are in the order of their ids.
 
-    Their embeddings are made rows of ``vectors``: kept twice, these would be two thirds of all that a user takes.
+    Their embeddings are made rows of ``vectors`` (n, dimension), zeros for a memory without a usable one: kept twice,
+    these would be two thirds of all that a user takes.
     ``bytes``: what all of it takes in this process, estimated. ``lacks_vectors``: there are some memories, and none of
     them has an embedding. ``hidden``: the user's memories that are not recalled, of which only ``of`` knows.
     """
@@ -93,13 +97,13 @@ class MemoryIndex:
     def __init__(self, memories: Sequence[Memory], hidden: Sequence[Memory] = ()) -> None:
         in_order = sorted(memories, key=lambda memory: memory.id)
         self._hidden = {memory.id: memory for memory in hidden}
-        self._vectors = _stacked(in_order)
-        _share(in_order, self._vectors)
+        self.vectors = _stacked(in_order)
+        _share(in_order, self.vectors)
         self.memories = tuple(in_order)
         texts = [memory.content for memory in self.memories]
         said = [words(text) for text in texts]
         documents = [terms(some) for some in said]
-        self.lacks_vectors = bool(self.memories) and not self._vectors.any()
+        self.lacks_vectors = bool(self.memories) and not self.vectors.any()
         self._words = WordIndex(documents)
         lengths = np.array([len(document) for document in documents], dtype=np.float32)
         self._brevity = np.clip(1.0 - lengths / LONG_TERMS, 0.0, 1.0, dtype=np.float32)
@@ -107,11 +111,12 @@ class MemoryIndex:
         self._offers = np.array([offered(*both) for both in zip(texts, said, strict=True)], dtype=np.float32)
         self._asks = np.array([bool(_ENDS_ASKING.search(text)) for text in texts], dtype=np.float32)
         self._rows_of_speaker = _by_speaker(texts)
-        self._membership = Membership(self.memories)
-        self._said_at = np.array([said_at(memory) for memory in self.memories], dtype=np.float64)
+        membership = Membership(self.memories)
+        self.members, self.same_until = membership.within, membership.same_until
+        self._said_at = np.array([memory.said_at for memory in self.memories], dtype=np.float64)
         happened = (np.nan if memory.occurred_at is None else memory.occurred_at for memory in self.memories)
         self._occurred_at = np.fromiter(happened, np.float64, len(self.memories))
-        of_rows = sizes.ROW_BYTES * len(self.memories) + self._vectors.nbytes + self._words.bytes
+        of_rows = sizes.ROW_BYTES * len(self.memories) + self.vectors.nbytes + self._words.bytes
         self.bytes = sizes.INDEX_BYTES + of_rows + sizes.of_memories(self.memories)
 
     def of(self, memory_id: str) -> Memory | None:
@@ -127,6 +132,11 @@ class MemoryIndex:
                 after[memory.source.turn].add(str(successor))
         return {turn: frozenset(ids) for turn, ids in after.items()}
 
+    @cached_property
+    def changing(self) -> tuple[int, ...]:
+        """The places of memories with which something ended or changed that always matters."""
+        return tuple(place for place, memory in enumerate(self.memories) if memory.changes_standing)
+
     def is_live(self, memory_id: str) -> bool:
         """Whether it is recalled."""
         return memory_id in self._live
@@ -134,19 +144,6 @@ class MemoryIndex:
     @cached_property
     def _live(self) -> dict[str, Memory]:
         return {memory.id: memory for memory in self.memories}
-
-    @property
-    def vectors(self) -> Floats:
-        """Shape (n, dimension); zeros for a memory without a usable embedding."""
-        return self._vectors
-
-    def members(self, scope: Scope, types: Sequence[MemoryType], now: float) -> Mask:
-        """Which memories may be recalled in this scope now, shape (n,); ``types`` empty means all."""
-        return self._membership.within(scope, types, now)
-
-    def same_until(self, now: float) -> float:
-        """When the next memory expires: until then ``members`` stay the same. Infinite where none does."""
-        return self._membership.same_until(now)
 
     def dated(self, start: float, end: float) -> Mask:
         """Which memories were said, or tell of what happened, from ``start`` up to, not including, ``end``."""
@@ -186,9 +183,9 @@ class MemoryIndex:
         return Scores(*rows) if heard.is_all else Scores(*(np.where(heard.members, row, np.float32(0)) for row in rows))
 
     def _cosine(self, vector: Vector | None) -> Floats:
-        if vector is None or self._vectors.shape[1:] != vector.shape or not np.isfinite(vector).all():
+        if vector is None or self.vectors.shape[1:] != vector.shape or not np.isfinite(vector).all():
             return np.zeros(len(self.memories), dtype=np.float32)
-        cosine: Floats = np.clip(self._vectors @ vector, -1.0, 1.0)
+        cosine: Floats = np.clip(self.vectors @ vector, -1.0, 1.0)
         return cosine
 
     def _agreement(self, query: str) -> Floats:
@@ -233,3 +230,113 @@ def _by_speaker(texts: Sequence[str]) -> dict[str, list[int]]:
         if line := _SPEAKER.match(text):
             rows.setdefault(line[1], []).append(row)
     return rows
+
+
+class Membership:
+    """Of ``memories``, in their order: until when they may be shown, and where they belong, as arrays."""
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        ends = (np.inf if memory.expires_at is None else memory.expires_at for memory in memories)
+        self._ends = np.fromiter(ends, np.float64, len(memories))
+        self._musts = np.fromiter((memory.standing is Standing.MUST for memory in memories), np.bool_, len(memories))
+        self._types = _Names(memory.type for memory in memories)
+        self._projects = _Names(memory.project or "" for memory in memories)
+        self._agents = _Names(memory.agent or "" for memory in memories)
+        self._sessions = _Names(memory.session or "" for memory in memories)
+
+    def within(self, scope: Scope, types: Sequence[MemoryType], now: float) -> Mask:
+        """A mask (n,) of the memories that may be recalled in this scope now; ``types`` empty means all."""
+        inside: Mask = self._ends > now
+        if types:
+            inside &= np.logical_or.reduce([self._types.are(one) for one in types])
+        if scope.projects is not None:
+            here = np.logical_or.reduce([self._projects.are(one) for one in scope.projects])
+            inside &= here | self._musts if scope.reads_common else here
+        for names, name in ((self._agents, scope.agent), (self._sessions, scope.session)):
+            if name is not None:
+                inside &= names.are(name)
+        return inside
+
+    def same_until(self, now: float) -> float:
+        """When the next memory expires: until then ``within`` says the same. Infinite where none does."""
+        return float(self._ends.min(initial=np.inf, where=self._ends > now))
+
+
+class _Names:
+    """One name per memory, each different one as a number."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._numbers: dict[str, int] = {}
+        numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in names]
+        self._rows = np.array(numbers, dtype=np.int32)
+
+    def are(self, name: str) -> Mask:
+        same: Mask = self._rows == self._numbers.get(name, -1)
+        return same
+
+
+class Succession:
+    """Memories of each talk in the order in which they were said, ties by id. What was said next to a good hit is often
+    the rest of the answer: "Where did you go?" holds the question's words, "To Rome, with Ann" does not."""
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        in_order = sorted(
+            range(len(memories)),
+            key=lambda row: (memories[row].session or "", memories[row].said_at, memories[row].id),
+        )
+        self._order = np.array(in_order, dtype=np.int64)
+        self._talk = np.fromiter(_talks([memories[row] for row in in_order]), np.int64, len(memories))
+        self._shares = _shares(self._talk)
+
+    def lent(self, similar: Floats, members: Mask) -> Floats:
+        """What each memory's neighbours among the members add to it, in the units of ``similar`` (n,)."""
+        lent = np.zeros(len(similar), dtype=np.float32)
+        order, all_shares = self._order, self._shares
+        if not members.all():
+            is_ranked = members[order]
+            order, all_shares = order[is_ranked], _shares(self._talk[is_ranked])
+        if not len(order):
+            return lent
+        in_order = similar[order]
+        excess = np.maximum(in_order - _bar(in_order), np.float32(0))
+        received = np.zeros(len(order), dtype=np.float32)
+        for distance, shares in enumerate(all_shares, start=1):
+            received[distance:] += shares * excess[:-distance]
+            received[:-distance] += shares * excess[distance:]
+        lent[order] = received
+        return lent
+
+
+def _shares(talk: npt.NDArray[np.int64]) -> list[Floats]:
+    """By distance: what of a memory's excess goes to the one so much further, given the talk of each."""
+    return [
+        np.float32(weight) * (talk[:-distance] == talk[distance:])
+        for distance, weight in enumerate(NEIGHBOUR_WEIGHTS, start=1)
+    ]
+
+
+def _talks(in_order: Sequence[Memory]) -> Iterator[int]:
+    """A number for each memory, the same for those of one talk."""
+    talk, last = 0, None
+    for memory in in_order:
+        if last is not None and not _follows(memory, last):
+            talk += 1
+        yield talk
+        last = memory
+
+
+def _follows(memory: Memory, last: Memory) -> bool:
+    """Whether it was said after the other, in the same talk. Of what has the same time nobody knows what came first,
+    unless it comes of one turn."""
+    silence_s = memory.said_at - last.said_at
+    if memory.session != last.session or silence_s > GAP_S_MAX:
+        return False
+    return silence_s > 0 or (memory.source.turn != "" and memory.source.turn == last.source.turn)
+
+
+def _bar(similar: Floats) -> float:
+    """The value that the best TOP_SHARE exceed, between two of the values where it falls between them."""
+    place, part = divmod((1.0 - TOP_SHARE) * (len(similar) - 1), 1.0)
+    lower, upper = int(place), min(int(place) + 1, len(similar) - 1)
+    ordered = np.partition(similar, (lower, upper))
+    return float(ordered[lower] + part * (ordered[upper] - ordered[lower]))

@@ -56,31 +56,49 @@ class _Entry(Generic[V]):
     is_regular: bool = False
 
 
+class _Queue(OrderedDict[str, _Entry[V]]):
+    """By name, in the order in which they came. ``taken``: what all of them take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = Room(0, 0, 0)
+
+    def add(self, user: str, entry: _Entry[V]) -> None:
+        self[user] = entry
+        self.taken = self.taken.plus(entry.size)
+
+    def take(self, user: str) -> _Entry[V] | None:
+        if (entry := self.pop(user, None)) is not None:
+            self.taken = self.taken.plus(entry.size, -1)
+        return entry
+
+
 class Regulars(Generic[V]):
     """What is kept of users, by name, within ``room``. Times are in seconds of one clock."""
 
     def __init__(self, room: Room) -> None:
         self.room = room
-        self.taken = Room(0, 0, 0)
         self._small_room = Room(*(SMALL_SHARE * most for most in (room.bytes, room.memories, room.users)))
-        self._entries: dict[str, _Entry[V]] = {}
-        self._small, self._main = OrderedDict[str, None](), OrderedDict[str, None]()
-        self._small_taken = Room(0, 0, 0)
+        self._small, self._main = _Queue[V](), _Queue[V]()
         self._traces = OrderedDict[int, float]()
 
+    @property
+    def taken(self) -> Room:
+        return self._main.taken.plus(self._small.taken)
+
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._main) + len(self._small)
 
     def __contains__(self, user: object) -> bool:
-        return user in self._entries
+        return user in self._main or user in self._small
 
     def get(self, user: str) -> V | None:
-        entry = self._entries.get(user)
+        entry = self._entry(user)
         return None if entry is None else entry.value
 
     def visit(self, user: str, now: float) -> None:
         """The user has come."""
-        entry = self._entries.get(user)
+        entry = self._entry(user)
         if entry is not None and now - entry.visited_at >= AGAIN_S:
             entry.visits, entry.visited_at = min(entry.visits + 1, VISITS_MAX), now
 
@@ -93,20 +111,17 @@ class Regulars(Generic[V]):
         if entry is None:
             entry = _Entry(value, size, now, is_regular=is_regular or came_before)
         entry.value, entry.size = value, size
-        while not self.room.holds(self.taken.plus(size)):
+        while not self.fits(size):
             self._make_room()
-        self._take_in(user, entry)
+        self._queue_of(entry).add(user, entry)
         return True
 
     def grow(self, user: str, bytes_more: int) -> None:
         """What is kept of the user takes so much more by now."""
-        entry = self._entries.get(user)
-        if entry is None:
+        if (entry := self._entry(user)) is None:
             return
-        more = Room(bytes_more, 0, 0)
-        entry.size, self.taken = entry.size.plus(more), self.taken.plus(more)
-        if not entry.is_regular:
-            self._small_taken = self._small_taken.plus(more)
+        queue, more = self._queue_of(entry), Room(bytes_more, 0, 0)
+        entry.size, queue.taken = entry.size.plus(more), queue.taken.plus(more)
         while not self.room.holds(self.taken):
             self._make_room()
 
@@ -122,49 +137,33 @@ class Regulars(Generic[V]):
 
     def _make_room(self) -> None:
         """Somebody goes, moves to the main queue, or is passed over once."""
-        if not self._main or not self._small_room.holds(self._small_taken):
-            user = next(iter(self._small))
-            entry = self._entries[user]
+        if self._main and self._small_room.holds(self._small.taken):
+            user, entry = next(iter(self._main.items()))
             if entry.visits:
-                self._out_of_queue(user, entry)
-                entry.is_regular, entry.visits = True, 0
-                self._into_queue(user, entry)
+                entry.visits -= 1
+                self._main.move_to_end(user)
             else:
-                self._taken_out(user)
-                self._trace(user, entry.visited_at)
+                self._main.take(user)
             return
-        user = next(iter(self._main))
-        entry = self._entries[user]
+        user, entry = next(iter(self._small.items()))
+        self._small.take(user)
         if entry.visits:
-            entry.visits -= 1
-            self._main.move_to_end(user)
+            entry.is_regular, entry.visits = True, 0
+            self._main.add(user, entry)
         else:
-            self._taken_out(user)
+            self._trace(user, entry.visited_at)
 
     def _trace(self, user: str, at: float) -> None:
         """By a number that does not tell whose it is."""
         self._traces[hash(user)] = at
-        while len(self._traces) > max(len(self._entries), TRACES_MIN):
+        while len(self._traces) > max(len(self), TRACES_MIN):
             self._traces.popitem(last=False)
 
-    def _take_in(self, user: str, entry: _Entry[V]) -> None:
-        self._entries[user] = entry
-        self.taken = self.taken.plus(entry.size)
-        self._into_queue(user, entry)
+    def _entry(self, user: str) -> _Entry[V] | None:
+        return self._main.get(user) or self._small.get(user)
 
     def _taken_out(self, user: str) -> _Entry[V] | None:
-        entry = self._entries.pop(user, None)
-        if entry is not None:
-            self.taken = self.taken.plus(entry.size, -1)
-            self._out_of_queue(user, entry)
-        return entry
+        return self._main.take(user) or self._small.take(user)
 
-    def _into_queue(self, user: str, entry: _Entry[V]) -> None:
-        (self._main if entry.is_regular else self._small)[user] = None
-        if not entry.is_regular:
-            self._small_taken = self._small_taken.plus(entry.size)
-
-    def _out_of_queue(self, user: str, entry: _Entry[V]) -> None:
-        del (self._main if entry.is_regular else self._small)[user]
-        if not entry.is_regular:
-            self._small_taken = self._small_taken.plus(entry.size, -1)
+    def _queue_of(self, entry: _Entry[V]) -> _Queue[V]:
+        return self._main if entry.is_regular else self._small

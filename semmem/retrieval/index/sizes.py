@@ -46,21 +46,6 @@ def of_memories(memories: Iterable[Memory]) -> int:
     return sum(map(of_memory, memories))
 
 
-def of_vector(memory: Memory) -> int:
-    """Of one that is no row of an index yet."""
-    return 0 if memory.embedding is None else memory.embedding.nbytes
-
-
-def of_found(hits: int) -> int:
-    """What is kept of a question and so many hits."""
-    return FOUND_BYTES + HIT_BYTES * hits
-
-
-def of_note(memory: Memory) -> int:
-    """What is remembered of a memory that was shown."""
-    return NOTE_BYTES + NOTE_TEXT_SHARE * getsizeof(memory.content)
-
-
 def typical(memories: int, dimension: int) -> int:
     """Of a user with so many memories of usual length, with vectors of this length."""
     texts = TYPICAL_CHARS + 5 * (TEXT_BYTES + 32)

@@ -1,7 +1,14 @@
-"""Which memories hold a question's words: BM25, the words' relatives, pairs of words."""
+"""Which memories hold a question's words (BM25, the words' relatives, pairs of words) and the kind of answer it wants.
+
+BM25 is made for all documents at once and without scipy. bm25s goes document by document, each with arrays of its own:
+for memories of a line or two some six microseconds each, a third of what it takes to make a user's index. The formula
+is its own, and so are the scores, to the last digit. It takes scipy's matrices where other libraries have brought scipy
+along; importing them in vain is 13 MB of every process and a tenth of a second of its start.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,9 +17,14 @@ from sys import getsizeof
 import numpy as np
 import numpy.typing as npt
 
-from semmem.retrieval.index.bm25 import bm25
+from semmem.imports import as_if_absent
 from semmem.retrieval.index.sizes import INTEGER_BYTES, REAL_BYTES
+from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
 from semmem.text.terms import RELATED
+from semmem.text.times.names import MONTHS, WEEKDAYS
+
+with as_if_absent("scipy"):
+    from bm25s.scoring import _score_idf_lucene, _score_tfc_lucene
 
 SATURATION = 0.9
 """BM25's k1: in a text of a line or two, saying a word twice means little."""
@@ -54,9 +66,7 @@ class WordIndex:
         self._rarity: list[float] = np.log1p((self._count - holders + 0.5) / (holders + 0.5)).tolist()
         self._starts, self._rows, self._weights = [0], _NO_ROWS, _NO_WEIGHTS
         if self._columns:
-            starts, self._rows, self._weights = bm25(
-                stream, document, lengths, len(self._columns), k1=SATURATION, b=LENGTH_PENALTY
-            )
+            starts, self._rows, self._weights = _bm25(stream, document, lengths, len(self._columns))
             self._starts = starts.tolist()
         self._pairs = _pairs(stream, document, len(self._columns), self._count)
 
@@ -135,7 +145,79 @@ def _pairs(stream: Rows, document: Rows, terms_count: int, documents_count: int)
     A sort lets others run meanwhile, which ``np.unique`` does not, and takes a tenth of its time."""
     low, high = np.minimum(stream[:-1], stream[1:]), np.maximum(stream[:-1], stream[1:])
     codes = (low * terms_count + high) * documents_count + document[:-1]
-    found: Rows = codes[document[:-1] == document[1:]]
-    found.sort()
-    distinct: Rows = found[np.diff(found, prepend=-1) > 0]
-    return distinct
+    return _counted(codes[document[:-1] == document[1:]])[0]
+
+
+def _bm25(stream: Rows, document: Rows, lengths: Rows, terms_count: int) -> tuple[Rows, Rows, Floats]:
+    """The scores of every term in every document that holds it, by Lucene's formula.
+
+    ``stream``: the terms of all documents, one after another, as numbers below ``terms_count``, at least one;
+    ``document``: whose each is; ``lengths``: of each document, in terms. Back come where each term's scores begin and
+    the last one's end (terms_count + 1,), and for each score its document, in order, and the score.
+    """
+    count = len(lengths)
+    held, frequency = _counted(stream * count + document)
+    term, of = np.divmod(held, count)
+    holders = np.bincount(term, minlength=terms_count)
+    idf = np.array([_score_idf_lucene(n, N=count) for n in range(1, int(holders.max()) + 1)], dtype=np.float32)
+    share = _score_tfc_lucene(
+        frequency.astype(np.float32), lengths[of], lengths.mean(), k1=SATURATION, b=LENGTH_PENALTY
+    )
+    starts = np.concatenate(([0], np.cumsum(holders)))
+    return starts, of, (idf[holders[term] - 1] * share).astype(np.float32)
+
+
+def _counted(numbers: Rows) -> tuple[Rows, Rows]:
+    """The distinct ones in order, and how often each is there."""
+    ordered = np.sort(numbers)
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    return ordered[first], np.diff(first, append=len(ordered))
+
+
+# --- the kind of answer ----------------------------------------------------------------------------------------------
+
+# Only English is known. A wrong guess costs little: agreement orders memories that are nearly as good as each other.
+KINDS = ("time", "number", "place", "person", "name")
+
+_WANTS = {
+    "time": re.compile(r"\bwhen\b|how long|what (?:date|year|month|day|time)\b|which (?:year|month|day)\b", re.I),
+    "number": re.compile(r"how (?:many|old|much|often|long)\b|number of|what (?:age|percent)", re.I),
+    "place": re.compile(r"\bwhere\b|\b(?:which|what) (?:country|city|place|state|town|location|area)\b", re.I),
+    "person": re.compile(r"\bwho(?:m|se)?\b", re.I),
+    "name": re.compile(r"\bname|called|title|\b(?:which|what) (?:book|movie|game|song|show|band|author)\b", re.I),
+}
+_TIMES = frozenset(
+    (
+        "yesterday today tonight tomorrow last next ago since recently weekend week weeks month months year years day"
+        " days morning evening summer winter spring fall autumn"
+    ).split()
+).union(MONTHS, WEEKDAYS)
+_DATE = re.compile(r"(?:19|20)\d\d|\d+(?:st|nd|rd|th)")
+_NUMBERS = frozenset("dozen couple several once twice half".split()).union(CARDINALS, ORDINALS, MULTIPLES)
+_PLACES = frozenset(
+    (
+        "country city town beach park school shelter studio store mountain museum home house street church gym office"
+        " restaurant cafe café lake"
+    ).split()
+)
+_TO_A_NAME = re.compile(r"\b(?:in|at|to|from|near|visit(?:ed|ing)?)\s+(?:the\s+)?[A-Z]\w")
+_PROPER_NAME = re.compile(r"(?<!^)(?<![.!?]\s)\b(?!User\b)[A-Z][a-z]+")
+_QUOTED = re.compile(r"""["“][^"”]{3,40}["”]|(?<!\w)'\w[^']{2,40}'(?!\w)""")
+
+
+def wanted(question: str) -> list[int]:
+    """The kinds of answer that would fit, as positions in KINDS."""
+    return [at for at, kind in enumerate(KINDS) if _WANTS[kind].search(question)]
+
+
+def offered(text: str, words: Sequence[str]) -> tuple[bool, ...]:
+    """For each of KINDS whether the text, given also as its folded words, holds one."""
+    numbers = [word for word in words if word[0].isdecimal()]
+    is_named = _PROPER_NAME.search(text) is not None
+    return (
+        not _TIMES.isdisjoint(words) or any(map(_DATE.fullmatch, numbers)),
+        bool(numbers) or not _NUMBERS.isdisjoint(words),
+        not _PLACES.isdisjoint(words) or _TO_A_NAME.search(text) is not None,
+        is_named,
+        is_named or _QUOTED.search(text) is not None,
+    )

@@ -224,14 +224,12 @@ class Ledger:
         found = set[str]()
         if self._records is None:
             return found
-        try:
+        with suppress(TimeoutError, JournalError):
             async with asyncio.timeout(self._rules.lookup_s):
                 for memory_id in sorted(memory_ids):
                     if not await self._records.versions(Scope(user), memory_id):
                         break  # one is enough
                     found.add(memory_id)
-        except (TimeoutError, JournalError):
-            pass
         return found
 
     async def flush(self) -> None:

@@ -7,12 +7,11 @@ key terms of the messages before it, its similarity to the right memory rises fr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from semmem.memory import Conversation, Role
-from semmem.retrieval.decide.greetings import is_social
-from semmem.retrieval.decide.open_recall import asks_for_all
+from semmem.retrieval.decide.signals import asks_for_all, is_social
 from semmem.text import stop_words
 from semmem.text.words import words, written_words
 
@@ -112,10 +111,12 @@ def key_words(text: str) -> frozenset[str]:
 
 
 def _key_terms(last: str, earlier: Iterable[str]) -> list[str]:
-    """Words that carry meaning, newest message first, each once, none that the last message has."""
+    """Words that carry meaning, newest message first, each once, none that the last message has. Thanks and greetings
+    use up none of the few places."""
     seen = {word.casefold() for word in written_words(last)}
     terms: list[str] = []
-    for text in islice(_telling(earlier), EARLIER_MESSAGES_MAX):
+    telling = (text for text in earlier if text and not text.isspace() and not is_social(text))
+    for text in islice(telling, EARLIER_MESSAGES_MAX):
         for term in written_words(_head_and_tail(text, _READ_CHARS_MAX)):
             key = term.casefold().replace("’", "'")
             if key in seen or len(term) > _TERM_CHARS_MAX or not _names_something(key):
@@ -125,11 +126,6 @@ def _key_terms(last: str, earlier: Iterable[str]) -> list[str]:
             if len(terms) == KEY_TERMS_MAX:
                 return terms
     return terms
-
-
-def _telling(earlier: Iterable[str]) -> Iterator[str]:
-    """Without thanks and greetings, which would use up the few places."""
-    return (text for text in earlier if text and not text.isspace() and not is_social(text))
 
 
 def _head_and_tail(text: str, chars_max: int) -> str:

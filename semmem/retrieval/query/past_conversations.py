@@ -7,22 +7,37 @@ user alone did or said to others ("what did I tell my boss?"), this conversation
 
 Looked for are forms of a few verbs of saying with "we" or "you" before them, and nouns for conversations that are told
 apart as former ones. Both are read sentence by sentence, so the time taken grows with the text alone.
+
+"my loaves burned at the bottom, you had something with rice, what was it" has no word for a conversation. Where it was
+learnt for the embedding model, a logistic regression on the question's vector, its words (by the place that their
+spelling hashes to), its pronouns and its form gives the log-odds that it asks for one; training/train_looks_back.py
+makes the weights.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
-from semmem.retrieval.time_filter import time_filter
+import numpy as np
+
+from semmem.memory import Vector
+from semmem.retrieval.decide import request_words
+from semmem.retrieval.decide.trained import Floats, Weights
+from semmem.retrieval.time_filter import span, time_filter
 from semmem.text import stop_words
 from semmem.text.terms import terms
-from semmem.text.times import Interval, intervals
+from semmem.text.times import Interval
 from semmem.text.times.names import MONTHS, WEEKDAYS
 from semmem.text.words import words
 
 QUERY_CHARS_MAX = 2000
 TERMS_MAX = 24
+BUCKETS = 4096
+WORDS_SCALE, FLAGS_SCALE = 0.5, 0.5
+"""Beside a vector of length 1."""
+SHIPPED = Path(__file__).with_name("looks_back.npz")
 
 _SAID = (
     r"say|said|discuss(?:ed)?|talk(?:ed)?|spoken?|speak|chat(?:ted)?|cover(?:ed)?|g[oe](?:ne)? over|went over"
@@ -135,7 +150,8 @@ def asked_before(question: str, now: float, *, known: bool = False) -> AskedBefo
         return None
     matter = (term for sentence in asking for term in terms(words(_CHINESE_FRAME.sub(" ", sentence))))
     telling = dict.fromkeys(term for term in matter if term not in _FRAME and term not in _GRAMMAR)
-    return AskedBefore(tuple(telling)[:TERMS_MAX], _during(asking, question, now))
+    during = span(asking, now)
+    return AskedBefore(tuple(telling)[:TERMS_MAX], time_filter(question, now) if during is None else during)
 
 
 def has_form(question: str) -> bool:
@@ -166,13 +182,42 @@ def _names_talk(line: str) -> bool:
     return _ENGLISH.search(line) is not None or _OTHERS.search(line) is not None
 
 
-def _during(asking: list[str], question: str, now: float) -> Interval | None:
-    named = [
-        interval
-        for sentence in asking
-        for interval in intervals(sentence, now, towards="past")
-        if interval.start <= now
-    ]
-    if not named:
-        return time_filter(question, now)
-    return Interval(min(each.start for each in named), max(each.end for each in named))
+# --- what was learnt -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LooksBack(Weights):
+    """``vector`` (d,), ``words`` (BUCKETS,), ``flags`` (1 + request_words.FLAGS,): the form, then pronouns. ``cut`` is
+    the least log-odds of a question that asks for a conversation."""
+
+    writer = "training.train_looks_back"
+    precision = np.float32
+
+    vector: Floats
+    words: Floats
+    flags: Floats
+    bias: float
+    cut: float
+
+    def asks(self, question: str, vector: Vector, *, in_form: bool) -> bool:
+        """Whether the question asks for a former conversation; ``vector`` is its own, of the same model."""
+        return self.logit(question, vector, in_form=in_form) >= self.cut
+
+    def logit(self, question: str, vector: Vector, *, in_form: bool) -> float:
+        """The log-odds of it."""
+        said, flags = places(question), flags_of(question, in_form=in_form)
+        by_words = WORDS_SCALE * self.words[said].sum() / max(len(said), 1) ** 0.5
+        return float(self.vector @ vector + self.flags @ flags + by_words + self.bias)
+
+    def _shapes(self) -> list[tuple[int, ...]]:
+        return [(self.vector.size,), (BUCKETS,), (1 + request_words.FLAGS,)]
+
+
+def places(question: str) -> list[int]:
+    """Where the weights of its words stand."""
+    return sorted({place % BUCKETS for place in request_words.places(question)})
+
+
+def flags_of(question: str, *, in_form: bool) -> Floats:
+    """Its form, and whom it speaks of."""
+    return np.array([1.0 if in_form else 0.0, *request_words.flags(question)], dtype=np.float32) * FLAGS_SCALE

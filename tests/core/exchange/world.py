@@ -26,7 +26,7 @@ from semmem.request.switches import Switches
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.ledger.ledger import Ledger
-from semmem.retrieval.query.rewrite import QueryWriter
+from semmem.retrieval.models import QueryWriter
 from semmem.retrieval.recall import Recall, RecallRules
 from semmem.retrieval.showing import Showing
 from semmem.turns.recorder import TurnRecorder

@@ -18,8 +18,8 @@ from semmem.lifecycle.change_news import USERS_PER_WORD, WORD_CHARS_MAX, Attenti
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.events import ChangesTold, Event, NewsBack, NewsLost
 from semmem.ports.store import StoreCall, StoreWrapper
-from semmem.retrieval.index.freshness import ALL_DOUBT_S
 from semmem.retrieval.index.hot_memories import HotMemories
+from semmem.retrieval.index.kept import ALL_DOUBT_S
 from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.metering import ObservedStore
 from semmem.telemetry.metrics import Metrics

@@ -8,8 +8,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessCollections, InProcessStore
 from semmem.memory import PASSAGES, Memory, MemoryType, Scope
-from semmem.passages.everything import everything
-from semmem.passages.shelves import ShelvedCollections, Shelves
+from semmem.passages.shelves import ShelvedCollections, Shelves, everything
 from semmem.ports.store import Described
 from tests.support.memories import DIMENSION, NOW, found_ids, memory, put
 

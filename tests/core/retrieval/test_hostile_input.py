@@ -17,7 +17,7 @@ from semmem.request.question import Question
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.rank import rank
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.retrieval.search import Strategy, best_of
+from semmem.retrieval.search import ResolvedQuery, Strategy, best_of
 from tests.core.retrieval.talk import NOW
 from tests.support.examples import examples
 from tests.support.fakes import HashEmbedder, hot
@@ -67,7 +67,7 @@ def test_any_memories_are_ranked_for_any_question(
     some: list[Memory], query: str, vector: Vector | None, strategy: Strategy, limit: int
 ) -> None:
     with np.errstate(all="ignore"):
-        best = best_of(MemoryIndex(some), query, vector, strategy=strategy, scope=Scope("ada"), now=NOW)
+        best = best_of(MemoryIndex(some), ResolvedQuery(query, Scope("ada"), NOW, strategy, limit), vector)
         verdicts = rank(best.hits, said=[query], limit=limit, now=NOW, cuts=best.cuts)
     assert sum(one.kept for one in verdicts) <= limit
     assert {hit.memory.id for hit in best.hits} <= {memory.id for memory in some}

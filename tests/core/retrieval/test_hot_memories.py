@@ -19,8 +19,8 @@ from semmem.background import OffloadThreads
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.errors import StoreTimeout, StoreUnavailable
 from semmem.retrieval.index import kept
-from semmem.retrieval.index.freshness import ALL_DOUBT_S, DOUBT_S, LATE_S
 from semmem.retrieval.index.hot_memories import AHEAD_S, READS_MAX
+from semmem.retrieval.index.kept import ALL_DOUBT_S, DOUBT_S, LATE_S
 from semmem.retrieval.index.memory_index import MemoryIndex
 from tests.support.examples import examples
 from tests.support.fakes import HashEmbedder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from semmem.memory import Memory, MemoryType, Source, Vector
+from semmem.memory import MEMORY_TYPES, STANDING, Memory, MemoryType, Scope, Source, Standing, Vector
+from semmem.ports.storable import contains
 from semmem.retrieval.index.memory_index import (
     ANSWER_WEIGHT,
     ASKS_WEIGHT,
+    GAP_S_MAX,
     LONG_TERMS,
+    NEIGHBOUR_WEIGHTS,
     SPEAKER_WEIGHT,
+    Membership,
     MemoryIndex,
     Scores,
+    Succession,
 )
+from tests.support.cpu_time import within_cpu_s
 
 EAST: Vector = np.array([1, 0, 0], dtype=np.float32)
 NORTH: Vector = np.array([0, 1, 0], dtype=np.float32)
@@ -235,3 +242,126 @@ def test_dated_is_when_it_was_said_or_happened(start: float, end: float) -> None
 def is_dated(one: Memory, start: float, end: float) -> bool:
     happened = one.occurred_at is not None and start <= one.occurred_at < end
     return happened or start <= (one.source.time or one.created_at) < end
+
+
+# --- which memories lie in a scope: the arrays say what the store's own rule says ------------------------------------
+
+
+NAMES = st.sampled_from([None, "", "a", "b"])
+NOW = 1000.0
+PLACED = st.lists(
+    st.builds(
+        Memory,
+        id=st.just("m"),
+        version=st.just(1),
+        type=st.sampled_from(MEMORY_TYPES),
+        content=st.just("tea"),
+        user=st.just("ada"),
+        project=NAMES,
+        agent=NAMES,
+        session=NAMES,
+        metadata=st.sampled_from([{}, *({STANDING: one.value} for one in Standing)]),
+        expires_at=st.sampled_from([None, NOW - 1, NOW, NOW + 1, float("nan"), float("inf")]),
+    ),
+    max_size=6,
+)
+
+
+@settings(deadline=None)
+@given(PLACED, NAMES, NAMES, NAMES, st.lists(st.sampled_from(MEMORY_TYPES), max_size=2))
+def test_it_is_the_stores_own_rule(
+    memories: list[Memory], project: str | None, agent: str | None, session: str | None, types: list[MemoryType]
+) -> None:
+    scope = Scope("ada", project=project, agent=agent, session=session)
+    expected = [
+        contains(scope, memory, types) and (memory.expires_at is None or memory.expires_at > NOW) for memory in memories
+    ]
+    assert Membership(memories).within(scope, types, NOW).tolist() == expected
+
+
+@settings(deadline=None)
+@given(PLACED, NAMES, NAMES)
+def test_a_request_in_a_project_reads_what_belongs_to_none_and_what_the_user_must(
+    memories: list[Memory], project: str | None, agent: str | None
+) -> None:
+    read = Membership(memories).within(Scope("ada", project, agent, reads_common=True), (), NOW)
+    for memory, is_read in zip(memories, read.tolist(), strict=True):
+        is_here = project is None or (memory.project or "") in (project, "") or memory.standing is Standing.MUST
+        is_agents = agent is None or (memory.agent or "") == agent
+        is_current = memory.expires_at is None or memory.expires_at > NOW
+        assert is_read == (is_here and is_agents and is_current)
+
+
+def test_five_thousand_memories_cost_a_request_next_to_nothing() -> None:
+    membership = Membership([Memory(str(n), 1, MemoryType.SEMANTIC, "tea", "ada", project="p") for n in range(5000)])
+    scope = Scope("ada", project="p")
+    assert within_cpu_s(0.001, lambda _: membership.within(scope, tuple(MemoryType), NOW), tries=20)
+
+
+# --- what memories lend to those that were said before and after them ------------------------------------------------
+
+
+BESIDE, ONE_FURTHER = NEIGHBOUR_WEIGHTS
+
+
+def said(at: float, **fields: Any) -> Memory:
+    return Memory(f"mem_{at}", 1, MemoryType.SEMANTIC, "x", "ada", source=Source(time=at), **fields)
+
+
+def lent(memories: list[Memory], best: int, members: list[bool] | None = None) -> list[float]:
+    """What each is lent when only ``best`` is like the question, and many others of other days are not."""
+    memories = [*memories, *(said((number + 10) * DAY_S) for number in range(20))]
+    similar = np.zeros(len(memories), dtype=np.float32)
+    similar[best] = 1.0
+    chosen = np.ones(len(memories), dtype=np.bool_)
+    chosen[: len(members or [])] = members or []
+    return [float(value) for value in Succession(memories).lent(similar, chosen)][: len(memories) - 20]
+
+
+def test_the_nearest_get_most_on_both_sides() -> None:
+    assert lent([said(1.0 + i) for i in range(7)], 3) == [0, ONE_FURTHER, BESIDE, 0, BESIDE, ONE_FURTHER, 0]
+
+
+def test_order_is_that_of_time_not_of_the_list() -> None:
+    assert lent([said(3), said(1), said(4), said(2)], 0) == [0, ONE_FURTHER, BESIDE, BESIDE]
+
+
+def test_a_long_silence_parts_talks() -> None:
+    assert lent([said(1), said(1 + GAP_S_MAX), said(2 + 2 * GAP_S_MAX)], 1) == [BESIDE, 0, 0]
+
+
+def test_sessions_at_the_same_time_are_two_talks() -> None:
+    talks = [said(1, session="a"), said(2, session="b"), said(3, session="a")]
+    assert lent(talks, 0) == [0, 0, BESIDE]
+
+
+def test_what_was_said_at_one_time_has_no_order_unless_it_was_one_turn() -> None:
+    imported = [Memory(f"mem_{i}", 1, MemoryType.SEMANTIC, "x", "ada", source=Source(time=5.0)) for i in range(3)]
+    assert lent(imported, 1) == [0, 0, 0]
+    one_turn = [replace(memory, source=Source(time=5.0, turn="turn-1")) for memory in imported]
+    assert lent(one_turn, 1) == [BESIDE, 0, BESIDE]
+
+
+def test_what_is_not_to_be_ranked_neither_lends_nor_stands_between() -> None:
+    memories = [said(1), said(2), said(3)]
+    assert lent(memories, 0, [True, False, True]) == [0, 0, BESIDE]
+    assert lent(memories, 1, [True, False, True]) == [0, 0, 0]
+
+
+def test_what_everybody_has_lends_nothing() -> None:
+    succession = Succession([said(1), said(2), said(3)])
+    alike = np.full(3, 0.7, dtype=np.float32)
+    assert not succession.lent(alike, np.ones(3, dtype=np.bool_)).any()
+
+
+def test_of_two_memories_one_lends_the_other_little() -> None:
+    lends = Succession([said(1), said(2)]).lent(np.array([1, 0], dtype=np.float32), np.ones(2, dtype=np.bool_))
+    assert list(lends) == pytest.approx([0, 0.1 * BESIDE])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_memories_are_no_trouble(count: int) -> None:
+    memories = [said(1.0 + i) for i in range(count)]
+    similar = np.ones(count, dtype=np.float32)
+    assert Succession(memories).lent(similar, np.ones(count, dtype=np.bool_)).shape == (count,)
+    assert not Succession(memories).lent(similar, np.zeros(count, dtype=np.bool_)).any()

@@ -11,8 +11,21 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.background import Tasks
-from semmem.memory import SUPERSEDED_BY, Hit, Memory, MemoryStatus, MemoryType, Scope, Source
+from semmem.memory import (
+    SUPERSEDED_BY,
+    Conversation,
+    Hit,
+    Memory,
+    MemoryStatus,
+    MemoryType,
+    Message,
+    Role,
+    Scope,
+    Source,
+)
 from semmem.ports.errors import StoreUnavailable
+from semmem.request.deadline import Deadline
+from semmem.request.question import Question
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.passages import FOUND_S, PassageSearch
@@ -77,7 +90,9 @@ class World:
         verdict = self.decided.request_alone(QUESTION, VECTOR)
         request = replace(verdict, is_served=not verdict.is_general)
         found = SearchResult(query, Candidates(hits, request=request), HOT, threshold, self.index)
-        shown = await self.search.beside(found, VECTOR, hits, session=session, own=self.own, until=until)
+        said = Conversation(tuple(Message(Role.USER, text) for text in self.own))
+        question = Question(said, Scope("ada", session=session), now, deadline=Deadline(until))
+        shown = await self.search.beside(question, found, VECTOR, hits)
         return [hit.memory.id for hit in shown]
 
 

@@ -18,10 +18,10 @@ from semmem.ports.talks import Talk
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.retrieval.block import memories_in
+from semmem.retrieval.decide.trained import UnusableWeights
 from semmem.retrieval.ledger.ledger import Ledger
 from semmem.retrieval.past_talks import TALKS_MAX, PastTalks
-from semmem.retrieval.query.looks_back import SHIPPED, LooksBack, UnusableWeights
-from semmem.retrieval.query.past_conversations import asked_before, has_form
+from semmem.retrieval.query.past_conversations import SHIPPED, LooksBack, asked_before, has_form
 from semmem.retrieval.recall import Recall, RecallRules
 from tests.support.fakes import HashEmbedder, hot
 from tests.support.talks import ListedTalks, talk

@@ -30,16 +30,15 @@ from semmem.request.deadline import Deadline
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
 from semmem.request.verdicts import Verdicts
-from semmem.retrieval.decide.decision import Decision, Mask, RequestVerdict, Verdict
+from semmem.retrieval.decide.decision import Decision, RequestVerdict, Verdict
 from semmem.retrieval.decide.features import RequestWords
-from semmem.retrieval.index.memory_index import MemoryIndex, Scores
-from semmem.retrieval.query.rewrite import Mode, QueryWriter
+from semmem.retrieval.index.memory_index import Mask, MemoryIndex, Scores
+from semmem.retrieval.models import Mode, QueryWriter, Reranking
 from semmem.retrieval.recall import Recall, RecallRules
-from semmem.retrieval.rerank import Reranking
 from semmem.retrieval.search import Strategy
 from tests.core.retrieval.talk import asked
-from tests.core.retrieval.test_rerank import Scripted as ScriptedReranker
-from tests.core.retrieval.test_rewrite import Scripted as ScriptedModel
+from tests.core.retrieval.test_models import Ranking as ScriptedReranker
+from tests.core.retrieval.test_models import Scripted as ScriptedModel
 from tests.support.decisions import Decided
 from tests.support.fakes import HashEmbedder, hot
 

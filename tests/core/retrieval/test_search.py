@@ -16,9 +16,9 @@ from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import EmbedderError, StoreError, StoreTimeout
 from semmem.retrieval import search
 from semmem.retrieval.begun import embed_query
-from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Mask, Verdict
+from semmem.retrieval.decide.decision import LOGIT_WEIGHT, Verdict
 from semmem.retrieval.decide.features import RequestWords
-from semmem.retrieval.index.memory_index import MemoryIndex, Scores
+from semmem.retrieval.index.memory_index import Mask, MemoryIndex, Scores
 from semmem.retrieval.search import (
     CANDIDATES_MAX,
     NAMED_MAX,
@@ -26,6 +26,7 @@ from semmem.retrieval.search import (
     RRF_K,
     Candidates,
     Fusion,
+    ResolvedQuery,
     Strategy,
     best_of,
     nearest,
@@ -90,12 +91,16 @@ async def known() -> MemoryIndex:
     )
 
 
+def asked(text: str, strategy: Strategy = Strategy.HYBRID, **options: object) -> ResolvedQuery:
+    given = {"scope": ADA, "now": NOW, "limit": 5} | options
+    return ResolvedQuery(text, strategy=strategy, **given)  # type: ignore[arg-type]
+
+
 async def ask(
     query: str, strategy: Strategy = Strategy.HYBRID, *, by_words: bool = False, **options: object
 ) -> list[str]:
     vector = None if by_words else await HashEmbedder().embed(query)
-    given = {"scope": ADA, "now": NOW} | options
-    found = best_of(await known(), query, vector, strategy=strategy, **given)  # type: ignore[arg-type]
+    found = best_of(await known(), asked(query, strategy, **options), vector)
     return [hit.memory.id for hit in found.hits if hit.memory.id not in found.cuts]
 
 
@@ -107,14 +112,14 @@ async def test_the_best_comes_first_and_what_has_expired_never(strategy: Strateg
 
 
 async def test_types_and_project_narrow_the_search() -> None:
-    assert await ask("budget", types=[MemoryType.PROCEDURAL]) == ["mem_2"]
+    assert await ask("budget", types=(MemoryType.PROCEDURAL,)) == ["mem_2"]
     assert await ask("budget", Strategy.RECENT, scope=Scope("ada", project="pets")) == ["mem_1"]
     assert await ask("budget", scope=Scope("ada", project="none such")) == []
 
 
 async def test_recent_asks_for_nothing_but_time() -> None:
     assert await ask("budget", Strategy.RECENT) == ["mem_0", "mem_1", "mem_2"]
-    assert [hit.memory.id for hit in newest(await known(), scope=ADA, now=NOW).hits] == ["mem_0", "mem_1", "mem_2"]
+    assert [hit.memory.id for hit in newest(await known(), asked("budget")).hits] == ["mem_0", "mem_1", "mem_2"]
 
 
 async def test_by_words_alone_only_what_shares_words_is_found() -> None:
@@ -124,14 +129,7 @@ async def test_by_words_alone_only_what_shares_words_is_found() -> None:
 
 
 async def test_what_is_irrelevant_is_named_and_not_lost() -> None:
-    found = best_of(
-        await known(),
-        "Turing",
-        await HashEmbedder().embed("Turing"),
-        strategy=Strategy.HYBRID,
-        scope=ADA,
-        now=NOW,
-    )
+    found = best_of(await known(), asked("Turing"), await HashEmbedder().embed("Turing"))
     assert found.hits[0].memory.id == "mem_1"
     assert set(found.cuts) == {"mem_0", "mem_2"}
     assert set(found.cuts.values()) == {"below_relevance"}
@@ -146,7 +144,7 @@ def test_candidates_are_bounded_and_in_order(count: int, strategy: Strategy) -> 
         for i, v in enumerate(vectors)
     ]
     query = np.eye(8, dtype=np.float32)[0]
-    found: Candidates = best_of(MemoryIndex(memories), "word 3", query, strategy=strategy, scope=ADA, now=NOW)
+    found: Candidates = best_of(MemoryIndex(memories), asked("word 3", strategy), query)
     scores = [hit.score for hit in found.hits]
     assert scores == sorted(scores, reverse=True)
     assert len(found.hits) <= min(count, CANDIDATES_MAX)
@@ -168,7 +166,7 @@ def fused(fusion: Fusion) -> list[tuple[str, float]]:
         for name, (text, c) in contents.items()
     ]
     index = MemoryIndex(memories)
-    found = best_of(index, "red boat", query, strategy=Strategy.HYBRID, scope=ADA, now=NOW, fusion=fusion)
+    found = best_of(index, asked("red boat", fusion=fusion), query)
     return [(hit.memory.id, hit.score) for hit in found.hits]
 
 
@@ -218,8 +216,7 @@ def numbered(count: int) -> MemoryIndex:
 
 
 def decided(decision: Guessed, count: int) -> Candidates:
-    query = np.eye(2, dtype=np.float32)[0]
-    return best_of(numbered(count), "what", query, decision, strategy=Strategy.HYBRID, scope=ADA, now=NOW)
+    return best_of(numbered(count), asked("what"), np.eye(2, dtype=np.float32)[0], decision)
 
 
 def test_log_odds_order_what_is_as_near() -> None:
@@ -245,7 +242,7 @@ def test_standing_memories_that_are_shown_are_among_the_candidates_however_many_
 async def test_more_than_wanted_is_fetched_of_the_store_within_a_bound() -> None:
     store, vector = Recording(), await HashEmbedder().embed("budget")
     for limit in (1, 5, 100):
-        await nearest(store, ADA, vector, limit=limit, now=NOW)
+        await nearest(store, asked("budget", limit=limit), vector, timeout_s=5)
     assert store.limits == [OVERFETCH, 5 * OVERFETCH, CANDIDATES_MAX]
 
 
@@ -253,14 +250,14 @@ async def test_a_failure_of_the_store_comes_through() -> None:
     store, vector = Recording(), await HashEmbedder().embed("budget")
     store.broken = True
     with pytest.raises(StoreError, match="disk full"):
-        await nearest(store, ADA, vector, limit=5, now=NOW)
+        await nearest(store, asked("budget"), vector, timeout_s=5)
 
 
 async def test_who_is_late_has_failed_and_is_named() -> None:
     store, vector = Recording(), await HashEmbedder().embed("budget")
     store.delay_s = 10
     with pytest.raises(StoreTimeout, match=r"no hits within 0\.01 s"):
-        await nearest(store, ADA, vector, limit=5, now=NOW, timeout_s=0.01)
+        await nearest(store, asked("budget"), vector, timeout_s=0.01)
     with pytest.raises(EmbedderError, match=r"no vector within 0\.01 s"):
         await embed_query(Slow(), "budget", timeout_s=0.01)
 
@@ -285,7 +282,6 @@ def test_only_the_best_are_read_for_the_times_they_name(monkeypatch: pytest.Monk
         for n in range(90)
     ]
     during = Interval(1e9, 1e9 + 1)
-    scope = Scope("ada")
     far = np.array([0.1, 0.995], dtype=np.float32)
-    best_of(MemoryIndex(memories), "", far, strategy=Strategy.SEMANTIC, scope=scope, now=NOW, during=during)
+    best_of(MemoryIndex(memories), asked("", Strategy.SEMANTIC, during=during), far)
     assert read == [f"mem_{n:03}" for n in range(NAMED_MAX)]

@@ -11,7 +11,17 @@ from bm25s import BM25
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.retrieval.index.word_index import LENGTH_PENALTY, QUERY_TERMS_MAX, RELATED_WEIGHT, SATURATION, WordIndex
+from semmem.retrieval.index.word_index import (
+    KINDS,
+    LENGTH_PENALTY,
+    QUERY_TERMS_MAX,
+    RELATED_WEIGHT,
+    SATURATION,
+    WordIndex,
+    offered,
+    wanted,
+)
+from semmem.text.words import words
 
 TERMS = st.lists(st.sampled_from("ab cd ef gh buy bought pet dog 茶".split()), max_size=12)
 
@@ -99,3 +109,55 @@ def test_pairs_are_those_that_a_reader_would_find(documents: list[list[str]], qu
     asked = {frozenset(pair) for pair in pairwise(query)}
     held = [bool(asked & {frozenset(pair) for pair in pairwise(text)}) for text in documents]
     assert [bool(value) for value in WordIndex(documents).match(query).pairs] == held
+
+
+# --- what kind of answer a question wants, and what a text offers ----------------------------------------------------
+
+
+def wants(question: str) -> set[str]:
+    return {KINDS[at] for at in wanted(question)}
+
+
+def offers(text: str) -> set[str]:
+    return {kind for kind, held in zip(KINDS, offered(text, words(text)), strict=True) if held}
+
+
+@pytest.mark.parametrize(
+    ("question", "kinds"),
+    [
+        ("When did I move?", {"time"}),
+        ("how long have I lived here", {"time", "number"}),
+        ("How many cats do I have?", {"number"}),
+        ("Where do I work?", {"place"}),
+        ("Which city did I visit?", {"place"}),
+        ("Who is my dentist?", {"person"}),
+        ("What is my cat called?", {"name"}),
+        ("What do I like?", set()),
+    ],
+)
+def test_a_question_says_what_it_wants(question: str, kinds: set[str]) -> None:
+    assert wants(question) == kinds
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("User moved last week", {"time"}),
+        ("User met them on the 3rd", {"time", "number"}),
+        ("User has two cats", {"number"}),
+        ("User walks in the park", {"place"}),
+        ("User flew to Rome", {"place", "person", "name"}),
+        ("User's dentist is Ann", {"person", "name"}),
+        ('User reads "the little one"', {"name"} | {"number"}),
+        ("User likes tea", set()),
+    ],
+)
+def test_a_text_says_what_it_offers(text: str, kinds: set[str]) -> None:
+    assert offers(text) == kinds
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_text_can_be_asked_and_can_answer(text: str) -> None:
+    assert wants(text) <= set(KINDS)
+    assert offers(text) <= set(KINDS)

@@ -8,7 +8,7 @@ from semmem.lifecycle.quota import Quota
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.memory_records import Uses
 from semmem.retrieval.index.memory_index import MemoryIndex
-from semmem.retrieval.search import Strategy, best_of
+from semmem.retrieval.search import ResolvedQuery, Strategy, best_of
 from tests.core.upkeep.life_world import DAY, EMBEDDER, NOW, LifeWorld
 
 DAYS, SAID_EVERY, MOST = 1000, 2, 22
@@ -69,6 +69,7 @@ async def test_the_store_stays_bounded_and_right_answers_stay(tmp_path: Path) ->
     index = MemoryIndex(list(left.values()))
     for question, answer in LASTING.items():
         vector = await EMBEDDER.embed(question)
-        found = best_of(index, question, vector, strategy=Strategy.HYBRID, scope=Scope("ada"), now=NOW + DAYS * DAY)
+        query = ResolvedQuery(question, Scope("ada"), NOW + DAYS * DAY, Strategy.HYBRID, limit=5)
+        found = best_of(index, query, vector)
         assert found.hits[0].memory.content == answer
     await world.close()

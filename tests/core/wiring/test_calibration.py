@@ -62,7 +62,8 @@ async def test_what_was_calibrated_is_what_is_decided_with(tmp_path: Path, monke
         warnings.simplefilter("ignore")  # of a solver that stops early
         await calibrate(Settings(), file, told.append)
     assert Trained.load(file).signature == model.signature == "hash/words/32"
-    assert decision(Settings.model_validate({"signals": {"weights": str(file)}}), model.signature).is_calibrated
+    made = decision(Settings.model_validate({"signals": {"weights": str(file)}}), model.signature)
+    assert made.cut == Trained.load(file).memory_cut
     assert len(model.embedded) == len(set(model.embedded))
     assert not model.is_open
     assert told[-1] == f"{file}: written for hash/words/32"
@@ -91,8 +92,7 @@ async def test_without_scikit_learn_the_package_is_named(tmp_path: Path, monkeyp
     monkeypatch.delitem(sys.modules, "semmem.retrieval.decide.scenes")
     monkeypatch.delattr("semmem.retrieval.decide.scenes")
     monkeypatch.delitem(sys.modules, "semmem.retrieval.decide.fitting")
-    monkeypatch.delitem(sys.modules, "semmem.retrieval.decide.regressions")
-    monkeypatch.delattr("semmem.retrieval.decide.regressions")
+    monkeypatch.delattr("semmem.retrieval.decide.fitting")
     monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
     with pytest.raises(NotCalibrated, match="scikit-learn") as refused:
         await calibrate(Settings(), tmp_path / "own.npz", lambda _line: None)

@@ -9,8 +9,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.ports.events import Event, Reranked, Rewritten, nobody_listens
-from semmem.retrieval.query.rewrite import QueryWriter
-from semmem.retrieval.rerank import Reranking
+from semmem.retrieval.models import QueryWriter, Reranking
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring import request
 from semmem.wiring.backends import Backends
@@ -58,7 +57,7 @@ async def test_the_configured_model_rewrites_and_is_asked_once(tmp_path: Path) -
         writer = request.query_writer(loaded(tmp_path, text), made, heard.append)
         assert isinstance(writer, QueryWriter)
         assert writer.timeout_s == 0.12
-        assert (await writer.write(asked("kitchen paint", "How much?"))).text == "How much? kitchen paint"
+        assert (await writer.write(asked("kitchen paint", "How much?")))[0] == "How much? kitchen paint"
         await made.models["memory_rewrite"].close()
     assert len(llm.requests) == 1
     assert words(metrics, "memory_rewrite", "ModelUnavailable") == 1

@@ -12,7 +12,7 @@ from semmem.ports.embedder import Embedder
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained
 from semmem.retrieval.index.memory_index import MemoryIndex
-from semmem.retrieval.search import Candidates, Strategy, best_of
+from semmem.retrieval.search import Candidates, ResolvedQuery, Strategy, best_of
 from tests.support.shipped import shipped_embedder
 
 NUTS = "User is allergic to peanuts."
@@ -38,8 +38,8 @@ class Person:
 
     async def asks(self, text: str) -> Candidates:
         vector = await self._embedder.embed(text)
-        everything = Scope("ada")
-        return best_of(self._index, text, vector, self._decision, strategy=Strategy.HYBRID, scope=everything, now=0.0)
+        query = ResolvedQuery(text, Scope("ada"), 0.0, Strategy.HYBRID, limit=5)
+        return best_of(self._index, query, vector, self._decision)
 
     async def shown(self, text: str) -> list[str]:
         found = await self.asks(text)

@@ -15,7 +15,7 @@ from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.memory_index import MemoryIndex
-from semmem.retrieval.search import Strategy, best_of
+from semmem.retrieval.search import ResolvedQuery, Strategy, best_of
 from tests.support.shipped import shipped_embedder
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -91,15 +91,8 @@ class Person:
         return Votes(VoteRow("ada", self._ids[content], 0, DOWNS, 1.0, 1) for content in contents)
 
     async def shown(self, text: str, votes: Votes) -> list[str]:
-        found = best_of(
-            self._index,
-            text,
-            await self._embedder.embed(text),
-            Decision(self._trained, votes),
-            strategy=Strategy.HYBRID,
-            scope=Scope("ada"),
-            now=0.0,
-        )
+        query = ResolvedQuery(text, Scope("ada"), 0.0, Strategy.HYBRID, LINES)
+        found = best_of(self._index, query, await self._embedder.embed(text), Decision(self._trained, votes))
         return [hit.memory.content for hit in found.hits if hit.memory.id not in found.cuts][:LINES]
 
 

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from semmem.config import Settings
 from semmem.memory import Memory, MemoryType, Standing, Vector
 from semmem.retrieval.decide.decision import (
+    COVERAGE_LEAST,
+    COVERAGE_WEIGHT,
+    EVIDENCE_OTHER,
+    EVIDENCE_OWN,
     FIRST_LINES,
     GENERAL_STRICTNESS,
     LATER_STRICTNESS,
     PROFILE_CUT,
     RECALL_LENIENCY,
+    SHARE_OF_BEST,
     Decision,
     Verdict,
+    held,
+    near,
 )
-from semmem.retrieval.decide.nearness import EVIDENCE_OWN
 from semmem.retrieval.decide.trained import CLASSES, EVIDENCE, KINDS, SHIPPED, Trained, UnusableWeights
-from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.index.memory_index import MemoryIndex, Scores
 from semmem.wiring.request import decision
 from tests.support.decisions import weights
 
@@ -284,16 +293,16 @@ def test_without_weights_nearness_decides_and_standing_is_what_was_told() -> Non
 
 def test_the_decision_is_that_of_the_configured_engine() -> None:
     shipped = Trained.load(SHIPPED)
-    assert decision(Settings(), shipped.signature).is_calibrated
+    assert decision(Settings(), shipped.signature).cut > -math.inf
     rules = Settings.model_validate({"signals": {"engine": "rules"}})
-    assert not decision(rules, shipped.signature).is_calibrated
+    assert decision(rules, shipped.signature).cut == -math.inf
 
 
 def test_another_models_vectors_are_judged_by_nearness_and_the_log_says_so_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert not decision(Settings(), "sentence-transformers/another/384/fp32").is_calibrated
+        assert decision(Settings(), "sentence-transformers/another/384/fp32").cut == -math.inf
     [record] = caplog.records
     assert "sentence-transformers/another/384/fp32" in record.getMessage()
 
@@ -302,6 +311,79 @@ def test_weights_of_ones_own_are_used_and_those_of_another_model_are_refused(tmp
     file = tmp_path / "own.npz"
     weights(DIMENSION, signature="own/model/16").save(file)
     settings = Settings.model_validate({"signals": {"weights": str(file)}})
-    assert decision(settings, "own/model/16").is_calibrated
+    assert decision(settings, "own/model/16").cut > -math.inf
     with pytest.raises(UnusableWeights, match=r"own\.npz: written for own/model/16, not for other/model"):
         decision(settings, "other/model")
+
+
+# --- which memories belong to a question, where nothing was learnt of the vectors ------------------------------------
+
+
+OWN = "Where do I live?"
+OTHER = "What is the date?"
+
+
+def scores(cosine: list[float], coverage: list[float] | None = None, fused: list[float] | None = None) -> Scores:
+    rows = (cosine, [0.0] * len(cosine), coverage or [0.0] * len(cosine), fused or cosine)
+    return Scores(*(np.array(row, dtype=np.float32) for row in rows))
+
+
+def kept(query: str, some: Scores) -> list[bool]:
+    return [bool(value) for value in near(query, some)]
+
+
+@pytest.mark.parametrize(("question", "least"), [(OWN, EVIDENCE_OWN), (OTHER, EVIDENCE_OTHER)])
+def test_nothing_is_relevant_when_the_best_is_too_far(question: str, least: float) -> None:
+    assert kept(question, scores([least - 0.01, 0.1])) == [False, False]
+    assert kept(question, scores([least + 0.01, 0.1])) == [True, False]
+
+
+def test_the_users_own_questions_need_less() -> None:
+    between = scores([(EVIDENCE_OWN + EVIDENCE_OTHER) / 2])
+    assert kept(OWN, between) == [True]
+    assert kept(OTHER, between) == [False]
+
+
+def test_shared_words_are_evidence() -> None:
+    just_below = EVIDENCE_OTHER - COVERAGE_WEIGHT / 2
+    assert kept(OTHER, scores([just_below], [0.4])) == [False]
+    assert kept(OTHER, scores([just_below], [0.6])) == [True]
+
+
+def test_what_is_not_far_behind_the_best_comes_along() -> None:
+    assert kept(OWN, scores([0.5, 0.1, 0.1], fused=[1.0, SHARE_OF_BEST, SHARE_OF_BEST - 0.01])) == [True, True, False]
+
+
+def test_what_is_unlike_the_question_does_not_come_along() -> None:
+    assert kept(OWN, scores([0.5, -0.1], fused=[1.0, 0.9])) == [True, False]
+
+
+def test_what_was_not_ranked_is_not_relevant() -> None:
+    assert kept(OWN, scores([0.5, 0.0], fused=[0.5, 0.0])) == [True, False]
+
+
+def test_without_vectors_half_of_the_question_has_to_be_there() -> None:
+    assert kept(OTHER, scores([0, 0], [COVERAGE_LEAST, COVERAGE_LEAST - 0.01], [0.5, 0.5])) == [True, False]
+
+
+def test_what_was_compared_by_vector_is_not_held_by_its_words_alone() -> None:
+    some = scores([0.0, 0.01, 0.0], [COVERAGE_LEAST, 1.0, COVERAGE_LEAST - 0.01])
+    assert [bool(value) for value in held(some)] == [True, False, False]
+
+
+def test_of_no_memories_none_is_relevant() -> None:
+    assert kept(OWN, scores([])) == []
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1), st.floats(-1, 3)), max_size=8), st.sampled_from([OWN, OTHER])
+)
+def test_what_is_kept_has_evidence(rows: list[tuple[float, float, float]], question: str) -> None:
+    cosine, coverage, fused = (
+        [float(value) for value in row] for row in (zip(*rows, strict=True) if rows else ([],) * 3)
+    )
+    some = scores(cosine, coverage, fused)
+    mask = near(question, some)
+    assert mask.shape == (len(rows),)
+    assert not (mask & (some.cosine + some.coverage <= 0)).any()

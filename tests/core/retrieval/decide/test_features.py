@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.retrieval.decide import features, request_words
-from semmem.retrieval.decide.features import Evidence, Heads
-from semmem.retrieval.decide.trained import CLASSES, EVIDENCE, KINDS, MEMORY_SIZE, REQUEST_SIZE, TOP_SIZE, Floats
+from semmem.retrieval.decide.features import Evidence
+from semmem.retrieval.decide.trained import (
+    CLASSES,
+    EVIDENCE,
+    KINDS,
+    MEMORY_SIZE,
+    REQUEST_SIZE,
+    TOP_SIZE,
+    Floats,
+    Trained,
+)
 from semmem.retrieval.index.memory_index import Scores
+from tests.support.decisions import weights
 
 DIMENSION = 6
 
@@ -22,9 +33,11 @@ def scores(cosine: Sequence[float], fused: Sequence[float], coverage: Sequence[f
     return Scores(*(np.array(row, dtype=np.float32) for row in rows))
 
 
-def heads(chance: np.random.Generator) -> Heads:
+def heads(chance: np.random.Generator) -> Trained:
     shapes = (len(CLASSES), DIMENSION + 1), (len(KINDS), DIMENSION + 1), (DIMENSION + 1,), (request_words.BUCKETS,)
-    return Heads(*(chance.normal(size=shape).astype(np.float32) for shape in shapes))
+    classes, kinds, asks, words = (chance.normal(size=shape).astype(np.float32) for shape in shapes)
+    none = weights(DIMENSION)
+    return replace(none, class_weights=classes, kind_weights=kinds, asks_weights=asks, word_weights=words)
 
 
 def unit(chance: np.random.Generator, *shape: int) -> Floats:

@@ -13,7 +13,7 @@ import pytest
 
 from semmem.retrieval.decide import fitting, scenes
 from semmem.retrieval.decide.decision import Decision, Verdict
-from semmem.retrieval.decide.fitting import Material, fit, store
+from semmem.retrieval.decide.fitting import Material, fit, index_of
 from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Trained
 
 DIMENSION = 48
@@ -77,10 +77,10 @@ def trained() -> Trained:
 
 
 def judged(trained: Trained, request: str) -> Verdict:
-    held = store([memory["text"] for memory in scene(0)["memories"]], embed)
+    held = index_of([memory["text"] for memory in scene(0)["memories"]], embed)
     vector = embed([request])[0]
     everything = np.ones(len(KINDS), dtype=np.bool_)
-    return Decision(trained).verdict(request, vector, held.index, held.index.scores(request, vector), everything)
+    return Decision(trained).verdict(request, vector, held, held.scores(request, vector), everything)
 
 
 def test_a_memory_that_such_requests_want_has_higher_log_odds_than_any_other(trained: Trained) -> None:
@@ -114,9 +114,9 @@ def test_learning_twice_gives_the_same_numbers(trained: Trained) -> None:
 
 def test_memories_stand_in_the_order_in_which_they_were_told() -> None:
     texts = [f"thing {number}" for number in range(12)]
-    held = store(texts, embed)
-    assert [memory.content for memory in held.index.memories] == texts
-    assert held.vectors == pytest.approx(held.index.vectors)
+    held = index_of(texts, embed)
+    assert [memory.content for memory in held.memories] == texts
+    assert held.vectors == pytest.approx(embed(texts))
 
 
 # --- our own ---------------------------------------------------------------------------------------------------------

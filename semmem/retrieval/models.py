@@ -1,4 +1,6 @@
-"""The query by a language model: a vague question made whole, or a guess at the memory that would answer it.
+"""Optional models that improve a search, and fall back by themselves: one that writes queries, one that reranks.
+
+The query by a language model is a vague question made whole, or a guess at the memory that would answer it.
 
 Two modes, both optional, both under one hard deadline, both falling back to ``query.build_query``:
 
@@ -20,17 +22,17 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from cachetools import TTLCache
 
-from semmem.memory import Conversation, Message, Role, Vector
+from semmem.memory import Conversation, Hit, Message, Role, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, ModelError
-from semmem.ports.events import Announce, Rewritten, nobody_listens
-from semmem.ports.models import LanguageModel
+from semmem.ports.events import Announce, Reranked, Rewritten, nobody_listens
+from semmem.ports.models import LanguageModel, Reranker
 from semmem.retrieval.query.build import build_query, is_vague, key_words
 
 Mode = Literal["rewrite", "hyde"]
@@ -81,14 +83,6 @@ _SPEAKERS = frozenset({"user", "assistant"})
 _UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenQuery:
-    """What to search with: ``text`` for words and vector, ``hypothesis`` for a second vector (empty: none)."""
-
-    text: str
-    hypothesis: str = ""
-
-
 class QueryWriter:
     """Writes queries with a language model, and without it whenever that is slow, down, silent or strange.
 
@@ -129,27 +123,26 @@ class QueryWriter:
             return False
         return self._mode == "hyde" or (len(said) > 1 and is_vague(said[-1]))
 
-    async def write(self, conversation: Conversation, *, chars_max: int = 2000) -> WrittenQuery:
-        """The query, its text at most ``chars_max`` characters. Never raises but for cancellation."""
+    async def write(self, conversation: Conversation, *, chars_max: int = 2000) -> tuple[str, str]:
+        """What to search with: a text for words and vector, at most ``chars_max`` characters; a guess for a second
+        vector, empty: none. Never raises but for cancellation."""
         plain = build_query(conversation, chars_max=chars_max)
-        if not self.wants(conversation):
-            return WrittenQuery(plain)
-        answer = await self._answer(_tail(conversation.messages))
-        if not answer:
-            return WrittenQuery(plain)
-        return WrittenQuery(plain, hypothesis=answer) if self._mode == "hyde" else WrittenQuery(answer[:chars_max])
+        answer = await self._answer(_tail(conversation.messages)) if self.wants(conversation) else ""
+        if self._mode == "hyde":
+            return plain, answer
+        return answer[:chars_max] or plain, ""
 
     async def improved(
         self, conversation: Conversation, text: str, vector: Vector, embedder: Embedder, *, embed_timeout_s: float
     ) -> tuple[str, Vector]:
         """A better text and vector to search with than these; these when there is none. Never raises but for
         cancellation."""
-        query = await self.write(conversation, chars_max=max(len(text), self._answer_chars_max))
-        if query == WrittenQuery(text):
+        written, guess = await self.write(conversation, chars_max=max(len(text), self._answer_chars_max))
+        if (written, guess) == (text, ""):
             return text, vector
         try:
             async with asyncio.timeout(embed_timeout_s):
-                return query.text, await embed(embedder, query, within_s=embed_timeout_s)
+                return written, await embed(embedder, written, guess, within_s=embed_timeout_s)
         except (EmbedderError, TimeoutError):
             return text, vector
 
@@ -179,13 +172,13 @@ class QueryWriter:
         return ("written", answer) if usable else ("unusable", "")
 
 
-async def embed(embedder: Embedder, query: WrittenQuery, *, within_s: float | None = None) -> Vector:
-    """The query's vector; with a hypothesis the average of both, of length 1. Raises EmbedderError."""
-    if not query.hypothesis:
-        return await embedder.embed(query.text, within_s=within_s)
-    texts = (query.text, query.hypothesis)
-    question, guess = await asyncio.gather(*(embedder.embed(text, within_s=within_s) for text in texts))
-    mixed = (1.0 - HYPOTHESIS_WEIGHT) * question + HYPOTHESIS_WEIGHT * guess
+async def embed(embedder: Embedder, text: str, guess: str, *, within_s: float | None = None) -> Vector:
+    """The text's vector; with a guess the average of both, of length 1. Raises EmbedderError."""
+    texts = (text, guess) if guess else (text,)
+    question, *others = await asyncio.gather(*(embedder.embed(each, within_s=within_s) for each in texts))
+    if not others:
+        return question
+    mixed = (1.0 - HYPOTHESIS_WEIGHT) * question + HYPOTHESIS_WEIGHT * others[0]
     length = float(np.linalg.norm(mixed))
     return (mixed / length).astype(np.float32) if length > 0.0 else question
 
@@ -224,3 +217,48 @@ def _is_grounded(question: str, shown: str) -> bool:
         return True
     # scripts without spaces have no words to compare, but a character says much
     return any(char in shown for char in question if unicodedata.category(char) == "Lo")
+
+
+# --- reranking --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reranking:
+    """The best candidates in a reranker's order, in their own whenever that does not help: at most ``candidates_max``
+    hits per request, ``timeout_s`` seconds.
+
+    Reranked is announced for each request that asked.
+    """
+
+    reranker: Reranker
+    timeout_s: float = 0.1
+    candidates_max: int = 20
+    announce: Announce = nobody_listens
+
+    async def order(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        """``hits`` (best first) with the first ``candidates_max`` in the reranker's order, ties as they were.
+
+        Each hit keeps its cosine; the candidates' ``score`` values are dealt out anew in the new order, so that what
+        follows sees the scale it knows. Never raises but for cancellation.
+        """
+        candidates, rest = list(hits[: self.candidates_max]), list(hits[self.candidates_max :])
+        if len(candidates) < 2:
+            return [*candidates, *rest]
+        word, scores = await self._scores(query, candidates)
+        self.announce(Reranked(word))
+        if scores is None:
+            return [*candidates, *rest]
+        order = sorted(range(len(candidates)), key=lambda i: -scores[i])
+        dealt = sorted((hit.score for hit in candidates), reverse=True)
+        best = [replace(candidates[i], score=score) for i, score in zip(order, dealt, strict=True)]
+        return [*best, *rest]
+
+    async def _scores(self, query: str, hits: Sequence[Hit]) -> tuple[str, list[float] | None]:
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                texts = [hit.memory.content for hit in hits]
+                return "reranked", await self.reranker.rerank(query, texts, timeout_s=self.timeout_s)
+        except TimeoutError:
+            return "late", None
+        except ModelError:
+            return "failed", None

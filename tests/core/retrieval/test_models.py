@@ -12,20 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.backends.models.openai import OpenAIModel
-from semmem.memory import Conversation, Message, Role
+from semmem.memory import Conversation, Hit, Message, Role
 from semmem.ports.errors import ModelRefused, ModelUnavailable
-from semmem.ports.events import Announce, Event, Rewritten
-from semmem.retrieval.query.build import build_query
-from semmem.retrieval.query.rewrite import (
+from semmem.ports.events import Announce, Event, Reranked, Rewritten
+from semmem.retrieval.models import (
     MESSAGE_CHARS_MAX,
     TAIL_MESSAGES_MAX,
     Mode,
     QueryWriter,
-    WrittenQuery,
+    Reranking,
     cleaned,
     embed,
 )
-from tests.core.retrieval.talk import asked
+from semmem.retrieval.query.build import build_query
+from tests.core.retrieval.talk import asked, hit
 from tests.support.examples import examples
 from tests.support.fakes import HashEmbedder
 from tests.support.scripted_llm import Reply, ScriptedLLM
@@ -77,7 +77,7 @@ def writer(
 async def test_a_vague_question_is_made_whole() -> None:
     model = Scripted(WHOLE)
     made, words = writer(model)
-    assert await made.write(VAGUE) == WrittenQuery(WHOLE)
+    assert await made.write(VAGUE) == (WHOLE, "")
     assert words == ["written"]
 
 
@@ -113,7 +113,7 @@ async def test_nothing_is_rewritten_that_stands_alone_or_has_nothing_before_it(c
     model = Scripted(WHOLE)
     made, words = writer(model)
     assert not made.wants(conversation)
-    assert await made.write(conversation) == WrittenQuery(build_query(conversation))
+    assert await made.write(conversation) == (build_query(conversation), "")
     assert (model.prompts, words) == ([], [])
 
 
@@ -138,7 +138,7 @@ async def test_nothing_is_rewritten_that_stands_alone_or_has_nothing_before_it(c
 )
 async def test_without_a_usable_answer_the_key_terms_are_prepended(answer: str | Exception, word: str) -> None:
     made, words = writer(Scripted(answer))
-    assert await made.write(VAGUE) == WrittenQuery(PLAIN)
+    assert await made.write(VAGUE) == (PLAIN, "")
     assert words == [word]
 
 
@@ -154,14 +154,14 @@ async def test_without_a_usable_answer_the_key_terms_are_prepended(answer: str |
 )
 async def test_labels_quotes_thoughts_and_control_characters_are_taken_off(answer: str) -> None:
     made, _ = writer(Scripted(answer))
-    assert (await made.write(VAGUE)).text == WHOLE
+    assert (await made.write(VAGUE))[0] == WHOLE
 
 
 async def test_a_model_that_is_too_slow_is_not_waited_for() -> None:
     model = Scripted(WHOLE, takes_s=30)
     made, words = writer(model, timeout_s=0.05)
     async with asyncio.timeout(10):
-        assert await made.write(VAGUE) == WrittenQuery(PLAIN)
+        assert await made.write(VAGUE) == (PLAIN, "")
     assert words == ["late"]
 
 
@@ -175,7 +175,7 @@ async def test_a_request_that_is_given_up_takes_its_model_call_along() -> None:
 
 async def test_the_text_is_never_longer_than_the_query_may_be() -> None:
     made, _ = writer(Scripted(WHOLE))
-    assert (await made.write(VAGUE, chars_max=20)).text == WHOLE[:20]
+    assert (await made.write(VAGUE, chars_max=20))[0] == WHOLE[:20]
 
 
 async def test_the_same_conversation_is_asked_about_once() -> None:
@@ -220,9 +220,10 @@ async def test_the_cache_forgets_the_oldest_and_the_stale() -> None:
 
 async def test_hyde_searches_with_a_guess_beside_the_question() -> None:
     made, words = writer(Scripted("User's budget for Hawaii is 5,000 dollars"), mode="hyde")
-    assert await made.write(VAGUE) == WrittenQuery(PLAIN, "User's budget for Hawaii is 5,000 dollars")
-    assert await made.write(asked("Where do I live?")) == WrittenQuery(
-        "Where do I live?", "User's budget for Hawaii is 5,000 dollars"
+    assert await made.write(VAGUE) == (PLAIN, "User's budget for Hawaii is 5,000 dollars")
+    assert await made.write(asked("Where do I live?")) == (
+        "Where do I live?",
+        "User's budget for Hawaii is 5,000 dollars",
     )
     assert words == ["written", "written"]
 
@@ -230,15 +231,15 @@ async def test_hyde_searches_with_a_guess_beside_the_question() -> None:
 @pytest.mark.parametrize("answer", ["Your budget is 5,000 dollars", "Budget: high", "Use Hawaii"])
 async def test_a_guess_that_is_not_about_the_user_is_not_used(answer: str) -> None:
     made, words = writer(Scripted(answer), mode="hyde")
-    assert await made.write(VAGUE) == WrittenQuery(PLAIN)
+    assert await made.write(VAGUE) == (PLAIN, "")
     assert words == ["unusable"]
 
 
 async def test_the_vector_with_a_guess_lies_between_both() -> None:
     embedder = HashEmbedder()
     question, guess = await embedder.embed("how much"), await embedder.embed("User's budget")
-    assert np.array_equal(await embed(embedder, WrittenQuery("how much")), question)
-    mixed = await embed(embedder, WrittenQuery("how much", "User's budget"))
+    assert np.array_equal(await embed(embedder, "how much", ""), question)
+    mixed = await embed(embedder, "how much", "User's budget")
     assert mixed.dtype == np.float32
     assert np.linalg.norm(mixed) == pytest.approx(1.0, abs=1e-6)
     assert float(mixed @ question) == pytest.approx(float(mixed @ guess), abs=1e-6)
@@ -252,7 +253,7 @@ async def test_opposite_vectors_leave_the_question() -> None:
             vector[0] = -1.0 if text == "User x" else 1.0
             return vector
 
-    assert (await embed(Mirror(), WrittenQuery("x", "User x")))[0] == 1.0
+    assert (await embed(Mirror(), "x", "User x"))[0] == 1.0
 
 
 @settings(deadline=None)
@@ -267,9 +268,9 @@ def test_an_answer_becomes_one_visible_line_or_nothing(answer: str, chars_max: i
 @given(st.text(max_size=200), st.sampled_from(["rewrite", "hyde"]))
 def test_whatever_the_model_says_there_is_a_query(answer: str, mode: Mode) -> None:
     made, _ = writer(Scripted(answer), mode=mode)
-    query = asyncio.run(made.write(VAGUE))
-    assert query.text
-    assert "\n" not in query.text
+    text, _ = asyncio.run(made.write(VAGUE))
+    assert text
+    assert "\n" not in text
 
 
 # --- over HTTP -------------------------------------------------------------------------------------------------------
@@ -284,12 +285,104 @@ async def test_a_real_endpoint_answers_within_the_deadline_or_not_at_all() -> No
     words: list[str] = []
     async with ScriptedLLM(WHOLE, Reply(status=503), Reply(hang=True)) as llm:
         model, made = _to(llm, into(words), timeout_s=60.0)
-        assert (await made.write(VAGUE)).text == WHOLE
+        assert (await made.write(VAGUE))[0] == WHOLE
         other = asked("We plan a wedding", "How much?")
-        assert (await made.write(other)).text == "How much? plan wedding"
+        assert (await made.write(other))[0] == "How much? plan wedding"
         hurried = QueryWriter(model, mode="rewrite", timeout_s=0.5, announce=into(words))
-        assert (await hurried.write(other)).text == "How much? plan wedding"
+        assert (await hurried.write(other))[0] == "How much? plan wedding"
         await model.close()
     assert words[:2] == ["written", "failed"]
     assert words[2] in ("late", "failed")  # whichever of the two deadlines is heard first
     assert llm.requests[0]["max_tokens"] == 100
+
+
+# --- a reranker's order, and the hits' own order when there is none --------------------------------------------------
+
+
+HITS = [hit("tea", 0.9), hit("Oslo", 0.8), hit("a dog", 0.7), hit("Oslo too", 0.6)]
+
+
+class Ranking:
+    """Scores by content; anything else is an error or a pause."""
+
+    def __init__(self, scores: dict[str, float] | Exception, *, takes_s: float = 0.0) -> None:
+        self._scores = scores
+        self._takes_s = takes_s
+        self.asked: list[tuple[str, list[str]]] = []
+
+    async def rerank(self, query: str, texts: Sequence[str], *, timeout_s: float) -> list[float]:
+        self.asked.append((query, list(texts)))
+        await asyncio.sleep(self._takes_s)
+        if isinstance(self._scores, Exception):
+            raise self._scores
+        return [self._scores[text] for text in texts]
+
+    async def close(self) -> None:
+        pass
+
+
+def reranking(model: Ranking, *, candidates_max: int = 20, timeout_s: float = 5.0) -> tuple[Reranking, list[str]]:
+    words: list[str] = []
+
+    def hear(event: Event) -> None:
+        assert isinstance(event, Reranked)
+        words.append(event.result)
+
+    return Reranking(model, timeout_s, candidates_max, hear), words
+
+
+def contents(hits: Sequence[Hit]) -> list[str]:
+    return [each.memory.content for each in hits]
+
+
+async def test_hits_come_in_the_rerankers_order_with_the_scores_they_had() -> None:
+    made, words = reranking(Ranking({"tea": -9.0, "Oslo": 3.0, "a dog": 1.0, "Oslo too": 2.0}))
+    found = await made.order("Where do I live?", HITS)
+    assert contents(found) == ["Oslo", "Oslo too", "a dog", "tea"]
+    assert [each.score for each in found] == [0.9, 0.8, 0.7, 0.6]
+    assert [each.cosine for each in found] == [0.8, 0.6, 0.7, 0.9]
+    assert words == ["reranked"]
+
+
+async def test_ties_stay_as_they_were() -> None:
+    made, _ = reranking(Ranking({"tea": 1.0, "Oslo": 1.0, "a dog": 1.0, "Oslo too": 2.0}))
+    assert contents(await made.order("q", HITS)) == ["Oslo too", "tea", "Oslo", "a dog"]
+
+
+async def test_only_the_best_candidates_are_sent_and_the_others_follow_them() -> None:
+    model = Ranking({"tea": 1.0, "Oslo": 2.0})
+    made, _ = reranking(model, candidates_max=2)
+    assert contents(await made.order("q", HITS)) == ["Oslo", "tea", "a dog", "Oslo too"]
+    assert model.asked == [("q", ["tea", "Oslo"])]
+
+
+@pytest.mark.parametrize("hits", [[], HITS[:1]], ids=["none", "one"])
+async def test_one_hit_needs_no_order(hits: list[Hit]) -> None:
+    model = Ranking({})
+    made, words = reranking(model)
+    assert await made.order("q", hits) == hits
+    assert (model.asked, words) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("model", "word"),
+    [
+        (Ranking(ModelUnavailable("down")), "failed"),
+        (Ranking(ModelRefused("nonsense")), "failed"),
+        (Ranking({}, takes_s=30), "late"),
+    ],
+    ids=["down", "refused", "slow"],
+)
+async def test_without_a_reranker_that_answers_the_order_stays(model: Ranking, word: str) -> None:
+    made, words = reranking(model, timeout_s=0.05)
+    async with asyncio.timeout(10):
+        assert await made.order("q", HITS) == HITS
+    assert words == [word]
+
+
+async def test_a_request_that_is_given_up_is_not_held() -> None:
+    made, words = reranking(Ranking({}, takes_s=30), timeout_s=30)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await made.order("q", HITS)
+    assert words == []

@@ -1,0 +1,191 @@
+"""Notes as they stand in a block: their order, which of them share a line, and their days in words.
+
+What always matters comes first, then the most relevant. What belongs together stands together, the newest first: two
+notes of one topic, two that may contradict each other, two sentences of one message.
+
+Days are absolute: "3 days ago" would change a prompt that did not change. No day is more exact than what is known of
+it: a week is its first and last day, a month has no day, a year no month. All dates are UTC, written in English.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+from semmem.memory import UNSETTLED, Memory, Standing
+from semmem.retrieval.once import OncePerMemory
+from semmem.text.grounding import content_words
+from semmem.text.quoting import is_quoted, unquoted
+from semmem.text.times import Interval, intervals, leaning
+from semmem.text.times.names import MONTHS
+
+TOPIC_SHARE = 0.5
+"""Two notes are of one topic when they share more than this of the content words of the shorter one: numbers are not
+among these, so "the budget is $10,000" and "the budget is $15,000" share all of them."""
+WORDS_CHARS_MAX = 600
+"""Of a memory, read for its content words and for the time that it names."""
+_TIERS: dict[Standing | None, int] = {Standing.MUST: 0, Standing.PROFILE: 1, Standing.STYLE: 2, None: 3}
+
+Pairs = frozenset[tuple[str, str]]
+Line = tuple[int, ...]
+"""Places of the memories that share a line of the block: one, or several sentences of one message."""
+
+
+def arranged(memories: Sequence[Memory]) -> list[Line]:
+    """Lines of memories that come best first; the order among equals stays."""
+    pairs = _unsettled(memories)
+    groups: list[list[int]] = []
+    for place in sorted(range(len(memories)), key=lambda place: _TIERS[memories[place].standing]):
+        there = (group for group in groups if _belongs(memories[place], [memories[each] for each in group], pairs))
+        group = next(there, None)
+        if group is None:
+            groups.append([place])
+        else:
+            group.append(place)
+    return [line for group in groups for line in _lines(group, memories, pairs)]
+
+
+def doubtful(memories: Sequence[Memory]) -> frozenset[str]:
+    """The ids of those that may contradict another one of these which is as new or newer."""
+    pairs = _unsettled(memories)
+    told = {memory.id: _newness(memory) for memory in memories} if pairs else {}
+    return frozenset(one for one, other in pairs if told[other] >= told[one])
+
+
+@OncePerMemory
+def _told(memory: Memory) -> tuple[set[str], str]:
+    """The words of a note; and its turn where it is a sentence that may share a line with others of its turn, else
+    empty: it is in the user's own words, and its days need no words of their own."""
+    alone = memory.occurred_at is not None or not is_quoted(memory.content)
+    return content_words(unquoted(memory.content)[:WORDS_CHARS_MAX]), "" if alone else memory.source.turn
+
+
+def _lines(group: Sequence[int], memories: Sequence[Memory], pairs: Pairs) -> list[Line]:
+    lines: list[Line] = []
+    above: Memory | None = None
+    in_doubt = {id for pair in pairs for id in pair}
+    for place in sorted(group, key=lambda place: -_newness(memories[place])):
+        memory = memories[place]
+        if above and not in_doubt & {above.id, memory.id} and _share_a_line(above, memory):
+            lines[-1] += (place,)
+        else:
+            lines.append((place,))
+        above = memory
+    return lines
+
+
+def _belongs(memory: Memory, group: Sequence[Memory], pairs: Pairs) -> bool:
+    """Only the first of a group speaks for its topic: else a chain of notes would lead from one to the next."""
+    first = group[0]
+    if _TIERS[memory.standing] == _TIERS[first.standing] and _share_a_topic(_told(memory)[0], _told(first)[0]):
+        return True
+    if pairs and any((memory.id, one.id) in pairs for one in group):
+        return True
+    return any(_share_a_line(memory, one) for one in group)
+
+
+def _share_a_topic(one: set[str], other: set[str]) -> bool:
+    return len(one & other) > TOPIC_SHARE * min(len(one), len(other))
+
+
+def _share_a_line(one: Memory, other: Memory) -> bool:
+    turn = _told(one)[1]
+    return turn != "" and turn == _told(other)[1] and one.source == other.source
+
+
+def _unsettled(memories: Sequence[Memory]) -> Pairs:
+    """Both ways round."""
+    shown = {memory.id for memory in memories}
+    named = {(one.id, other) for one in memories for other in _named(one) if other in shown and other != one.id}
+    return frozenset(named | {(other, one) for one, other in named})
+
+
+def _named(memory: Memory) -> list[str]:
+    ids = memory.metadata.get(UNSETTLED)
+    return [id for id in ids if isinstance(id, str)] if isinstance(ids, list) else []
+
+
+def _newness(memory: Memory) -> float:
+    """When it was said, as far as that is known."""
+    at = memory.said_at or memory.updated_at
+    return 0.0 if math.isnan(at) else at
+
+
+# --- days ------------------------------------------------------------------------------------------------------------
+
+UNDATED = "undated"
+_ELSEWHEN_S = 400 * 86_400.0
+"""No day, weekday, month or year is the same one so much later, where the words count from when they are said."""
+_DAY = timedelta(days=1)
+
+
+def said(memory: Memory) -> str:
+    """``said 3 March 2026``; ``noted`` what the user did not say himself; UNDATED where no day is known."""
+    at = memory.said_at or memory.updated_at
+    if not at or (day := _date(at)) is None:
+        return UNDATED
+    return f"{'said' if memory.source.role == 'user' else 'noted'} {_day(day)}"
+
+
+def happened(memory: Memory) -> str:
+    """``on 2 April 2026``, ``in May 2023``, ``in 2019``, or, of a note that says "last week", ``meaning`` and its days.
+
+    Empty when it is not known, when the note names it itself, and when the note's words may mean one time as well as
+    another ("on Saturday": the last or the coming one). Where nothing tells how long it was, a first of the month may
+    stand for the month and a first of January for the year.
+    """
+    if memory.occurred_at is None or (begin := _date(memory.occurred_at)) is None:
+        return ""
+    text = unquoted(memory.content)[:WORDS_CHARS_MAX]
+    towards = leaning(text)
+    times = intervals(text, memory.said_at, towards=towards)
+    named = next((time for time in times if time.start == memory.occurred_at), None)
+    if named is None:
+        return _since(begin)
+    is_absolute = named in intervals(text, memory.said_at + _ELSEWHEN_S, towards=towards)
+    is_certain = towards == "future" or named in intervals(text, memory.said_at, towards="future")
+    return f"meaning {_span(named)}" if is_certain and not is_absolute else ""
+
+
+def _since(begin: date) -> str:
+    if begin.day > 1:
+        return f"on {_day(begin)}"
+    return f"in {_month(begin)}" if begin.month > 1 else f"in {begin.year}"
+
+
+def _span(interval: Interval) -> str:
+    first, after = _date(interval.start), _date(interval.end)
+    if first is None or after is None or after - first <= _DAY:
+        return _day(first) if first else UNDATED
+    if first.day == 1 and after.day == 1:
+        if (first.month, after.month, after.year - first.year) == (1, 1, 1):
+            return str(first.year)
+        begin, end = _month(first), _month(after - _DAY)
+    else:
+        begin, end = _day(first), _day(after - _DAY)
+    return begin if begin == end else f"{_unlike(begin, end)} to {end}"
+
+
+def _unlike(begin: str, end: str) -> str:
+    """The beginning without the month and year that the end names again: ``17 to 23 April 2026``."""
+    words, others = begin.split(), end.split()
+    while len(words) > 1 and words[-1] == others[-1]:
+        words, others = words[:-1], others[:-1]
+    return " ".join(words)
+
+
+def _day(day: date) -> str:
+    return f"{day.day} {_month(day)}"
+
+
+def _month(day: date) -> str:
+    return f"{MONTHS[day.month - 1].capitalize()} {day.year}"
+
+
+def _date(seconds: float) -> date | None:
+    """The UTC day; None outside the years 1 to 9999."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).date()
+    except (ValueError, OverflowError, OSError):
+        return None
