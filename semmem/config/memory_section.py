@@ -52,7 +52,7 @@ class HotCacheSection(Section):
 
     bytes_max: int = key(
         100_000_000,
-        "what they take at most, some 3 KB a memory (docs/operations.md); whoever comes back stays longest",
+        "what they take at most, some 3 KB a memory (docs/running.md); whoever comes back stays longest",
         ge=1_000_000,
         le=1_000_000_000_000,
     )
