@@ -20,7 +20,7 @@ NO_SERVER, NO_TOKEN = "NO_SERVER", "NO_TOKEN"
 TIMEOUT_S = 15.0
 """Longer than the API waits for a store (``call_timeout_s``): it is to say which part does not answer."""
 LONG_TIMEOUT_S = 300.0
-"""A purge of a large store takes long (docs/operations.md), and others may be waiting for theirs; so do copies."""
+"""A purge of a large store takes long (docs/erasing.md), and others may be waiting for theirs; so do copies."""
 
 STATUSES = {
     **dict.fromkeys((401, 403, 421), Exit.REFUSED),

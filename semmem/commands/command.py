@@ -111,6 +111,10 @@ class Command:
     environment: Sequence[tuple[str, str]] = ()
 
 
+ERRORS_TOO = "; errors as JSON too"
+"""Ends the help of every ``--json``."""
+
+
 class Parser(argparse.ArgumentParser):
     """Of one command; ``page`` writes its help."""
 
@@ -123,7 +127,7 @@ class Parser(argparse.ArgumentParser):
             each(self)
         self.add_argument("-h", "--help", action="help", help="print this page, and end")
         if command.prints:
-            self.add_argument("--json", action="store_true", help=f"print {command.prints}; errors as JSON too")
+            self.add_argument("--json", action="store_true", help=f"print {command.prints}{ERRORS_TOO}")
         self.set_defaults(command=command, named=prog, json=False)
         self._add_inside(command)
 

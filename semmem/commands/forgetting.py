@@ -195,7 +195,7 @@ FORGET = asking(
         "\n\nThe receipt counts what went. It is printed when the erasure is done everywhere; where a replica or a"
         " store does not answer, the rest is hidden at once, finished later, and the exit status is 7."
         "\n\nThe disk keeps deleted rows for a while, unless --purge rewrites the files of the embedded stores. What"
-        " servers keep is their own: see the page on memories, What the disk keeps."
+        " servers keep is their own: docs/erasing.md, What the disk keeps."
     ),
     run=_forget,
     arguments=(

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from semmem import __version__
-from semmem.commands.command import Command, Exit, Parser, argument, misused
+from semmem.commands.command import ERRORS_TOO, Command, Exit, Parser, argument, misused
 from semmem.commands.terminal import answer
 
 Rows = Sequence[tuple[str, str]]
@@ -91,6 +92,9 @@ WIDTH = 100
 MARKDOWN_WIDTH = 120
 HELP = "-h, --help"
 """Every command has it; one table need not say so thirty times."""
+EXPLAINED_ONCE = ("options", "files", "environment")
+SHARED_FROM = 5
+"""Commands with the same row from which docs/commands.md explains it once, at its top."""
 INDENT = 4
 EXPLAINED_AT = 28
 """The column at which what stands in two columns is explained, where there is room."""
@@ -166,13 +170,21 @@ def _escaped(words: str) -> str:
 def markdown(pages: Sequence[Page]) -> str:
     """docs/commands.md: every page, the first without its name."""
     first, *others = pages
+    shared = _shared(others)
     lines = ["# Commands", "", *_from_first(first), "## Exit status", ""]
     lines += _table(("status", "means"), [(str(each), each.means) for each in Exit])
+    lines += ["## What many commands take", "", *_table(("option, file or variable", ""), _ticked(shared))]
     for page in others:
         lines += [f"## {page.name}", "", f"{page.does[:1].upper()}{page.does[1:]}.", ""]
         for section in page.sections:
-            lines += _markdown_section(section)
+            lines += _markdown_section(section, shared)
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _shared(pages: Sequence[Page]) -> Rows:
+    """Options, files and variables that many commands explain in the same words, in the order of their appearance."""
+    named = [row for page in pages for each in page.sections if each.heading in EXPLAINED_ONCE for row in each.rows]
+    return [row for row, times in Counter(named).items() if times >= SHARED_FROM and row[0] != HELP]
 
 
 def _from_first(page: Page) -> Iterator[str]:
@@ -184,7 +196,7 @@ def _from_first(page: Page) -> Iterator[str]:
             yield from _table(("command", "what it does"), rows)
 
 
-def _markdown_section(section: Section) -> Iterator[str]:
+def _markdown_section(section: Section, shared: Rows) -> Iterator[str]:
     heading, told = section.heading, section.rows
     if heading == "synopsis":
         yield from ("```", *section.paragraphs, "```", "")
@@ -195,8 +207,14 @@ def _markdown_section(section: Section) -> Iterator[str]:
     elif heading == "description":
         yield from _wrapped(section.paragraphs)
     else:
-        rows = [(f"`{what}`", explained) for what, explained in told if what != HELP]
-        yield from _table((heading, ""), rows) if rows else ()
+        rows = [row for row in told if row not in shared and row[0] != HELP]
+        yield from _table((heading, ""), _ticked(rows)) if rows else ()
+        if also := [f"`{what.split()[0]}`" for what, _ in told if (what, _) in shared and heading == "options"]:
+            yield from _wrapped([f"{'Also' if rows else 'Options:'} {', '.join(also)}."])
+
+
+def _ticked(rows: Rows) -> Rows:
+    return [(f"`{what}`", explained.removesuffix(ERRORS_TOO)) for what, explained in rows]
 
 
 def _wrapped(paragraphs: Sequence[str]) -> Iterator[str]:

@@ -82,7 +82,7 @@ class CompressionSection(Section):
     turns_kept: int = key(5, "messages of the user's that stay as they are, with all behind them", ge=1, le=100)
     renew_turns: int = key(
         10,
-        "turns until the next state: so long the beginning of a prompt stays the same, for a provider's cache",
+        "turns until the next state; as long the beginning of a prompt stays the same",
         ge=1,
         le=1000,
     )
@@ -103,7 +103,7 @@ class CompressionSection(Section):
     )
     source_chars_max: int = key(
         400_000,
-        "longest text that a state is made of; of a longer session what was said since the last one",
+        "longest text that a state is made of; of a longer session, what came since the last state",
         ge=10_000,
         le=10_000_000,
     )

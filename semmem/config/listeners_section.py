@@ -179,8 +179,7 @@ class RateLimitSection(Section):
     burst: int = key(1000, "calls of one caller at once", ge=1, le=1_000_000)
     failures_per_minute: float = key(
         600.0,
-        "credentials of one address that are refused, before it is heard only with those that were good"
-        " before; 0: no limit",
+        "refused credentials of one address, before only those that were good before are looked at; 0: no limit",
         ge=0,
         le=1e6,
     )

@@ -52,7 +52,7 @@ class HotCacheSection(Section):
 
     bytes_max: int = key(
         100_000_000,
-        "what they take at most, some 3 KB a memory (docs/operations.md); whoever comes back stays longest",
+        "what they take at most, some 3 KB a memory (docs/running.md); whoever comes back stays longest",
         ge=1_000_000,
         le=1_000_000_000_000,
     )
@@ -73,8 +73,7 @@ class HotCacheSection(Section):
     )
     told_staleness_s: float = key(
         60.0,
-        "the same, where staleness_s is null, while replicas tell each other of changes: so late shows what"
-        " was lost on the way",
+        "the same, where staleness_s is null, while replicas tell each other of changes",
         ge=5,
         le=86_400,
     )
@@ -91,8 +90,8 @@ class QuerySection(Section):
 
     mode: Literal["prepend", "rewrite", "hyde"] = key(
         "prepend",
-        "for vague questions, key terms of earlier messages are put in front; rewrite: the memory_rewrite"
-        " model makes them whole; hyde: it guesses the memory that would answer any question, searched for as well",
+        "vague questions: prepend: key terms of earlier messages in front; rewrite: the memory_rewrite model"
+        " completes them; hyde: it guesses the memory that answers any question, which is searched for too",
     )
 
 
@@ -106,10 +105,9 @@ class InjectionSection(Section):
 
     position: Literal["turn", "system", "first", "after_system", "before_last_user"] = key(
         "turn",
-        "turn: in the user's message it was found for, and in each later request again, so that the model"
-        " server's prompt cache stays warm. system: at the end of the first system message; the others are a message"
-        " of their own (first, behind the system messages, before the last user message). All but turn change the"
-        " prompt with every turn, which makes the model server read it anew",
+        "turn: in the user's message it was found for, in each later request again; system: at the end of the first"
+        " system message; the others: a message of its own (first, behind the system messages, before the last user"
+        " message). All but turn change the prompt with every turn, so the model server's prompt cache is lost",
     )
     role: Literal["system", "developer", "user"] = key("system", "as whom")
     max_inject_tokens: int = key(2000, "hard cap of the block; 0: inject nothing", ge=0, le=16_000)
@@ -131,8 +129,8 @@ class InjectionSection(Section):
         max_length=200,
     )
     fence_key: Secret = secret(
-        "key of the mark by which semmem knows its own block, 16 characters or more, the same on all"
-        " replicas; empty: the one in data_dir/fence.key, made at the first start",
+        "key of the mark by which semmem knows its own block: 16 characters or more, the same on all replicas;"
+        " empty: data_dir/fence.key, made at the first start",
     )
     fence_key_former: Secret = secret("the key before this one, whose blocks are still known")
 
@@ -169,8 +167,7 @@ class ReindexSection(Section):
 
     start: Literal["manual", "auto"] = key(
         "manual",
-        "manual: semmem does not start, and says what to run; auto: it makes new vectors while it serves,"
-        " and finds by words whom it has not come to yet",
+        "manual: semmem does not start, and says what to run; auto: it makes new vectors while it serves",
     )
     keep_days: Days = key(7, "how long the former collection is kept to go back to; 0: until somebody drops it")
     poll_s: Seconds = key(5.0, "pause between two looks at what there is to do, and at what another replica has done")
@@ -214,8 +211,8 @@ class MemorySection(Section):
     )
     retrieval_scope: Literal["user", "project", "session"] = key(
         "project",
-        "whose memories are read: all of the user's; those of the named project, of none, and what the user"
-        " must or must not wherever it was told (all when none is named); or those of the session; never other users'",
+        "which of the user's memories are read: all; those of the named project, of none, and what the user must or"
+        " must not (all when no project is named); or those of the session",
     )
     retrieval_strategy: Literal["hybrid", "semantic", "keyword", "recent"] = key(
         "hybrid", "what memories are ordered by: meaning and words, one of the two, or time"

@@ -62,9 +62,8 @@ class EmbeddingSection(Section):
     dimension: int = key(384, "length of the model's vectors", ge=1, le=32_768)
     source: Literal["auto", "remote", "local", "static", "none"] = key(
         "auto",
-        "where vectors come from: a server, a model in this process that must load, a table of tokens, or"
-        " none: no model, and memories are found by the words they share with a question; auto: the first of them that"
-        " is configured or there",
+        "where vectors come from: a server; a model in this process; a table of tokens; none: memories are found by"
+        " shared words; auto: the first of these that is configured or present",
     )
     remote: RemoteEmbeddingSection = RemoteEmbeddingSection()
     static_dir: Line = key(
@@ -72,13 +71,13 @@ class EmbeddingSection(Section):
     )
     backend: Literal["auto", "onnx", "torch"] = key(
         "auto",
-        "library that computes the model: onnx: ONNX Runtime, for BERT and its kind; torch: PyTorch (`semmem[torch]`),"
-        " slower and larger, for any model; auto: onnx, or torch where that is here and the model is of another kind",
+        "onnx: ONNX Runtime, for BERT models; torch: PyTorch (`semmem[torch]`), for any model, slower and larger;"
+        " auto: onnx, or torch for other models where it is installed",
     )
     precision: Literal["fp32", "int8"] = key(
         "fp32",
-        "int8: twice as fast for a lone question, on ONNX Runtime only, and vectors of its own, somewhat less exact:"
-        " what is stored in one precision is not searched in the other",
+        "int8: twice as fast for a lone question, less exact, on ONNX Runtime only; vectors of one precision are"
+        " not searched in the other",
     )
     onnx_dir: Line = key("", "folder of models for ONNX Runtime; empty: share/semmem/models of the Python environment")
     threads: int = key(1, "compute threads of each worker", ge=1, le=64)
@@ -167,8 +166,8 @@ class ExtractionSection(Section):
     )
     at_once: bool = key(
         True,
-        "what a turn says can be retrieved when its answer has ended, until a batch confirms, rewrites"
-        " or drops it; false: only batches learn",
+        "learn from a turn when its answer has ended, until a batch confirms, rewrites or drops that; false: only"
+        " batches learn",
     )
     at_once_queue_max: int = key(
         1000, "most turns that wait to be learnt from at once; batches learn more", ge=1, le=100_000
@@ -179,8 +178,7 @@ class ExtractionSection(Section):
     )
     at_once_left_s: Seconds = key(
         10.0,
-        "how long after its answer a turn that was not learnt from, since its process ended or a server was"
-        " away, is learnt from by whatever replica has time",
+        "how long after its answer a turn that was left (its process ended, a server was away) is taken by any replica",
     )
     embed_texts_max: int = key(
         2, "texts of turns and facts embedded at the same time; requests do not wait", ge=1, le=64
@@ -189,8 +187,8 @@ class ExtractionSection(Section):
     session_idle_s: Seconds = key(300.0, "silence after which what waits is learnt from")
     drift_threshold: Fraction = key(
         0.12,
-        "cosine with the waiting messages below which a message begins another topic, so that what was "
-        "said before is learnt from at once; 0: topics are not looked at",
+        "cosine with the waiting messages below which a message begins another topic, and those before become a"
+        " batch; 0: off",
     )
     drift_turns_min: int = key(3, "waiting messages that make up a topic", ge=1, le=50)
     answer_wait_s: Seconds = key(60.0, "how long a turn may wait for its answer")
@@ -198,11 +196,11 @@ class ExtractionSection(Section):
     facts_per_batch_max: int = key(20, "most facts kept of one batch", ge=1, le=100)
     turn_budget_s: Seconds = key(
         1.0,
-        "processor time that one turn may take the rules to read, or one fact to be compared; a turn that"
-        " takes longer is counted and not learnt from",
+        "processor time for reading one turn by rules, or comparing one fact; a slower turn is counted and not"
+        " learnt from",
     )
     batch_budget_s: Seconds = key(
-        5.0, "processor time that all turns of a batch may take the rules to read, and all its facts to be screened"
+        5.0, "processor time for reading all turns of a batch by rules, and for screening its facts"
     )
     attempts_max: int = key(5, "tries before a batch is given up", ge=1, le=100)
     custom_instructions: Prose = key("", "added to the prompts for facts and summaries (when a model extracts)")
@@ -233,8 +231,7 @@ class WriteScreenSection(Section):
     )
     instructions: Literal["reject", "quarantine"] = key(
         "reject",
-        "facts that are plainly orders to a model; quarantine keeps them from searches until released, as"
-        " it does with what only may be one",
+        "facts that are orders to a model; quarantine hides them, and what only may be one, until released",
     )
     fact_chars_min: int = key(3, "shorter facts are rejected", ge=1, le=100)
     fact_chars_max: int = key(500, "longer facts are rejected", ge=10, le=8000)

@@ -31,6 +31,10 @@ taken as the key beside it; one that means nothing is refused by its name, with 
 """
 
 
+RESTART = "*Restart.* "
+"""In front of what a key does that a reload does not take up."""
+
+
 def names_page() -> str:
     """The whole of docs/names.md."""
     parts = [_INTRODUCTION]
@@ -47,29 +51,37 @@ def _name_row(name: Name) -> str:
 
 
 def configuration_table() -> str:
-    """Markdown: for each top-level key a heading and a table of path, type, default, unit, what a change
-    takes (a reload or a restart), and meaning."""
+    """Markdown: for each top-level key a heading and a table of path, values with unit and default, and meaning, which
+    says where a change takes a restart."""
     parts, reasons = list[str](), restart_reasons()
     for top, rows in groupby(schema.leaves(), key=lambda leaf: leaf.path[0]):
-        parts += [f"## `{top}`", "", *_introduction(top), "| path | type | default | unit | change by | what it does |"]
-        parts += ["|---|---|---|---|---|---|", *(_row(leaf.path, leaf.field, reasons) for leaf in rows), ""]
+        parts += [f"## `{top}`", "", *_introduction(top), "| path | values (`default`) | what it does |"]
+        parts += ["|---|---|---|", *(_row(leaf.path, leaf.field, reasons) for leaf in rows), ""]
     return "\n".join(parts)
 
 
 def _introduction(top: str) -> Iterator[str]:
     section = Settings.model_fields[top].annotation
     if schema.is_section(section):
-        text = str(section.__doc__).partition(": ")[2].strip()
+        text = " ".join(str(section.__doc__).partition(": ")[2].split())
         yield from (text[0].upper() + text[1:], "")
 
 
 def _row(path: tuple[str, ...], field: FieldInfo, reasons: Mapping[str, str]) -> str:
-    kind = schema.describe_field(field).replace("one of ", "")
+    kind = _values(schema.describe_field(field), schema.unit_of(path[-1]))
     kind += ", secret" if field.annotation is SecretStr else ""
+    kind += f" ({_default(field)})"
     key = ".".join(path)
-    takes = "restart" if reasons.get(key) else "reload"
-    cells = (f"`{key}`", kind, _default(field), schema.unit_of(path[-1]), takes, str(field.description))
-    return f"| {' | '.join(cells)} |"
+    what = f"{RESTART if reasons.get(key) else ''}{field.description}"
+    return f"| {' | '.join((f'`{key}`', kind, what))} |"
+
+
+def _values(words: str, unit: str) -> str:
+    """Type and bounds in fewer words: a bound that is spelt with a point is no whole number's."""
+    short = words.removeprefix("one of ").removeprefix("a whole number from ").removeprefix("a whole number ")
+    short = short.removeprefix("a number from ").removeprefix("a number ")
+    number, comma, null = short.partition(", or null")
+    return f"{number} {unit}".rstrip() + comma + null
 
 
 def _default(field: FieldInfo) -> str:

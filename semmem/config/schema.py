@@ -15,6 +15,8 @@ from semmem.config.values import Section
 
 _UNITS = {
     "_ms": "milliseconds",
+    "_per_s": "a second",
+    "_per_minute": "a minute",
     "_s": "seconds",
     "_seconds": "seconds",
     "_hours": "hours",

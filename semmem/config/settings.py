@@ -35,15 +35,14 @@ class CaptureSection(Section):
     )
     recover_history: Literal["known_sessions", "always", "never"] = key(
         "known_sessions",
-        "messages that semmem never saw are learnt from the history that a later request resends:"
-        " known_sessions: what follows messages that it did see; always: the beginning too, with whatever an"
-        " application puts in front of its prompts; never: not at all",
+        "messages that semmem never saw are learnt from the history of a later request: known_sessions: those"
+        " behind messages that it saw; always: the beginning too, with what applications put in front of their"
+        " prompts; never: none",
     )
     recover_beginnings_s: float = key(
         1800.0,
-        "known_sessions: for so long after a start the beginning of a conversation that began unseen is"
-        " learnt from too, since semmem was away, except what several users' histories hold; 0 where applications put"
-        " examples in front of their prompts that change",
+        "for so long after a start known_sessions learns beginnings too, except what several users' histories hold;"
+        " 0 where applications put changing examples in front of their prompts",
         ge=0,
         le=86_400.0,
     )
@@ -68,8 +67,7 @@ class ErasureSection(Section):
     hidden_s: Seconds = key(300.0, "how long what is gone stays hidden from reads and writes that come late")
     marks_days: Days = key(
         30,
-        "how long it is known (as a digest) that a user was erased; halves of turns that come later than"
-        " this are learnt",
+        "how long an erasure is known (as a digest); older halves of turns that come later are learnt",
     )
     pending_max: int = key(1000, "erasures remembered that are not finished", ge=1, le=100_000)
 
@@ -105,8 +103,7 @@ class LimitsSection(Section):
     request_messages_max: int = key(5000, "messages (input items) of a request that is read", ge=1, le=1_000_000)
     request_values_max: int = key(
         100_000,
-        "values in the JSON of a request that is read: members of objects and elements of lists, parts of"
-        " messages among them",
+        "JSON values (members and elements) of a request that is read",
         ge=100,
         le=10_000_000,
     )

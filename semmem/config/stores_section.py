@@ -62,8 +62,8 @@ class MilvusSection(Section):
     tls: MilvusTlsSection = MilvusTlsSection()
     index: Literal["FLAT", "IVF_SQ8", "HNSW", "HNSW_SQ"] = key(
         "FLAT",
-        "FLAT is exact; HNSW is faster beyond about 100,000 memories and may miss some; IVF_SQ8 and HNSW_SQ"
-        " (servers from 2.5) the same with vectors of a quarter of the size; fixed when the collection is made",
+        "FLAT is exact; HNSW may miss some; IVF_SQ8 and HNSW_SQ (servers from 2.5) as well, with vectors of a"
+        " quarter of the size; fixed when the collection is made",
     )
     num_partitions: int = key(
         16, "partitions that users are spread over; fixed when the collection is made", ge=1, le=1024
@@ -112,14 +112,13 @@ class PostgresSection(Section):
     connect_timeout_s: Seconds = key(3.0, "limit of connecting to one address; whole seconds, two at least")
     statement_timeout_s: Seconds = key(
         10.0,
-        "limit of one statement, waiting for locks included; also for how long a silent connection is"
-        " believed to be alive",
+        "limit of one statement, with waiting for locks; also how long a silent connection counts as alive",
     )
     retry_s: Seconds = key(0.5, "pause before a server is tried again that could not be reached; until then calls fail")
     replica_lost_s: Seconds = key(
         10.0,
-        "how long a replica may be silent before erasures no longer wait for it; more than"
-        " memory.hot_cache.staleness_s, or than 5 where that is null",
+        "how long erasures wait for a silent replica; more than memory.hot_cache.staleness_s, or than 5 where that"
+        " is null",
     )
     start_wait_s: Seconds = key(60.0, "how long the start waits for a server that cannot be reached; then semmem ends")
 

@@ -20,7 +20,7 @@ AT_REST_S = 330.0
 """A busy machine may make a model late twice for the same batch, which then waits one minute and four."""
 PAGE = 1000
 SOURCES = ("turns", "batches", "conversations", "conversation_messages")
-"""Tables of what was said. They keep what a memory came from when only that memory was deleted (docs/memories.md); what
+"""Tables of what was said. They keep what a memory came from when only that memory was deleted (docs/erasing.md); what
 a client sends again in a history; and a project's or session's memory in the answers of other conversations, where the
 model used it."""
 

@@ -166,6 +166,19 @@ def test_every_link_leads_somewhere(name: str) -> None:
     assert not broken
 
 
+def test_the_index_leads_to_every_page() -> None:
+    linked = set(re.findall(r"\]\(([^)\s#]+)", PAGES["docs/README.md"]))
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages <= linked
+    assert "decisions" in linked
+
+
+def test_one_person_can_read_the_pages() -> None:
+    """Without the history and the decisions."""
+    words = {page.name: len(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs").glob("*.md")}
+    assert sum(words.values()) - words["history.md"] <= 60_000
+
+
 # --- names -----------------------------------------------------------------------------------------------------------
 
 

@@ -725,6 +725,7 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.passages.PassageQuota.make_room": _NAMES,
     "lifecycle.passages.SaidPassages.forget": _WAITS,
     "lifecycle.passages.listed": _NAMES,
+    "retrieval.models.embed": _WAITS,
     "retrieval.passages.PassageSearch.beside": _WAITS,
     "retrieval.index.kept.Unsaid.spoken": _NAMES,
     "extraction.session_summary.SessionSummariser.summarise": _WAITS,

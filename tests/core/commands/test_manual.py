@@ -37,6 +37,14 @@ def test_the_page_of_commands_is_made_of_the_table() -> None:
     assert PAGE.read_text(encoding="utf-8") == made, "put the output of `python -m semmem.commands` there"
 
 
+@pytest.mark.parametrize("parser", EVERYTHING[1:], ids=name)
+def test_every_option_is_named_in_its_commands_section_of_the_page(parser: Parser) -> None:
+    section = PAGE.read_text(encoding="utf-8").split(f"## {parser.prog}\n")[1].split("\n## ")[0]
+    for action in parser.shown_actions:
+        for option in (each for each in action.option_strings if each.startswith("--") and each != "--help"):
+            assert f"`{option}" in section, option
+
+
 def test_there_is_every_command_that_shall_be() -> None:
     assert root_parser().inside.keys() >= NAMED
 

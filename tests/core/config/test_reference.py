@@ -98,15 +98,23 @@ def test_every_secret_is_named_like_one_so_that_a_refusal_redacts_it() -> None:
 
 
 def test_durations_and_sizes_carry_their_unit_in_the_reference() -> None:
-    rows = {line.split("|")[1].strip(" `"): line.split("|")[4].strip() for line in table_rows()}
-    assert rows["memory.extraction.lease_s"] == "seconds"
-    assert rows["deadlines.store_ms"] == "milliseconds"
-    assert rows["journal.retention_days"] == "days"
-    assert rows["limits.answer_bytes_max"] == "bytes"
-    assert rows["memory.write_screen.fact_chars_min"] == "characters"
-    assert rows["memory.injection.max_inject_tokens"] == "tokens"
-    assert rows["external_models.N.llm_timeout_seconds"] == "seconds"
-    assert rows["memory.enabled"] == ""
+    rows = {line.split("|")[1].strip(" `"): line.split("|")[2].strip() for line in table_rows()}
+    assert rows["memory.extraction.lease_s"] == "above 0 to 86400 seconds (`120`)"
+    assert rows["deadlines.store_ms"] == "1 to 60000 milliseconds (`200`)"
+    assert rows["journal.retention_days"] == "0 to 36500 days (`7`)"
+    assert rows["limits.answer_bytes_max"] == "256 to 16777216 bytes (`65536`)"
+    assert rows["memory.write_screen.fact_chars_min"] == "1 to 100 characters (`3`)"
+    assert rows["memory.injection.max_inject_tokens"] == "0 to 16000 tokens (`2000`)"
+    assert rows["external_models.N.llm_timeout_seconds"] == "above 0 to 86400 seconds (`30`)"
+    assert rows["listeners.api.rate_limit.calls_per_s"] == "0 to 1000000.0 a second (`200`)"
+    assert rows["memory.hot_cache.staleness_s"] == "0 to 86400 seconds, or null (`null`)"
+    assert rows["memory.enabled"] == "true or false (`true`)"
+
+
+def test_a_key_that_takes_a_restart_says_so() -> None:
+    rows = {line.split("|")[1].strip(" `"): line.split("|")[3].strip() for line in table_rows()}
+    assert rows["data_dir"].startswith("*Restart.* ")
+    assert not rows["memory.enabled"].startswith("*Restart.* ")
 
 
 def table_rows() -> list[str]:
