@@ -126,11 +126,8 @@ def line_tokens(memory: Memory) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """An upper estimate for common tokenizers: max(ASCII characters / 3.5 + other characters, words * 1.4).
-
-    English prose has 4 to 4.5 characters and 0.75 words a token; digits and code have fewer characters; letters of
-    other scripts are at most one token each in current vocabularies. Random strings (keys, hashes) can cost more. The
-    estimate of a whole is never above the sum of the estimates of its parts.
+    """An upper estimate for common tokenizers, not for random strings: max(ASCII characters / 3.5 + other characters,
+    words * 1.4). The estimate of a whole is never above the sum of the estimates of its parts.
     """
     foreign = 0 if text.isascii() else sum(1 for char in text if ord(char) > 127)
     return math.ceil(max((len(text) - foreign) / 3.5 + foreign, len(text.split()) * 1.4))

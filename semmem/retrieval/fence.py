@@ -5,8 +5,8 @@ else and a block that somebody made up are text like any other: they neither swi
 of a user's own block, byte for byte, is a block of that user; it counts only where semmem puts one, which is neither a
 tool's result nor anything the model said.
 
-Nothing but the key, the user and the memories goes into a mark: the same memories give the same bytes on every replica
-that shares the key, and a provider's prompt cache survives.
+Nothing else goes into a mark: the same memories give the same bytes on every replica that shares the key, and a
+provider's prompt cache survives.
 """
 
 from __future__ import annotations

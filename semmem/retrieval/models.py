@@ -1,8 +1,6 @@
 """Optional models that improve a search, and fall back by themselves: one that writes queries, one that reranks.
 
-The query by a language model is a vague question made whole, or a guess at the memory that would answer it.
-
-Two modes, both optional, both under one hard deadline, both falling back to ``query.build_query``:
+Queries are written in two modes, both under one hard deadline, both falling back to ``query.build_query``:
 
 - *rewrite*: a question that means nothing alone ("How much?") is asked again so that it stands on its own.
 - *hyde*: a made-up fact ("User's budget for Hawaii is 5,000 dollars") is searched for beside the question, because a

@@ -6,9 +6,7 @@ time ("When did I move?"); advice and plans ("What should I cook tonight?", "Wha
 helps there (a diet, an appointment) was said at another time; and times that have not begun.
 
 It is a preference, not a wall: a memory of that time gets a bonus, and the others stay. A fact of last May may have
-been told in June by somebody who never said when it was. Leaving the others out was measured and dropped: recall at 5
-on first-person facts, whose times are not those of the events, fell from 77.1 to 75.7, with the bonus to 76.9 (LoCoMo
-turns, which have their times: 56.0, 58.1, 58.4; before ``periods`` weighed written dates, which brought most of it).
+been told in June by somebody who never said when it was.
 """
 
 from __future__ import annotations

@@ -39,9 +39,8 @@ RECALL, PROFILE = CLASSES.index("recall"), CLASSES.index("profile")
 MUST = KINDS.index("must")
 GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
 SPEAKS = slice(len(CLASSES) + 1, None)
-"""Where the flags of request_words.py stand among the features of a request."""
 SPEAKS_OF_USER = slice(len(CLASSES) + 1, len(CLASSES) + 5)
-"""Of these all but the last."""
+"""Where the flags of request_words.py stand among the features of a request; of these all but the last."""
 GENERAL_LEAST = 0.97
 """From this probability on a request is called one of general knowledge, if it does not speak of the user."""
 PROFILE_LEAST = 0.5

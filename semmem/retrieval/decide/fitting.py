@@ -96,13 +96,9 @@ def fit(
         np.array([weight for _, _, weight in tops]),
         REQUEST_STRENGTH,
     )
-    return replace(
-        heads,
-        memory_weights=_memory_weights(cases, heads),
-        request_weights=request_weights,
-        memory_cut=cuts[0],
-        request_cut=cuts[1],
-    )
+    memory_weights = _memory_weights(cases, heads)
+    weighed = replace(heads, memory_weights=memory_weights, request_weights=request_weights)
+    return replace(weighed, memory_cut=cuts[0], request_cut=cuts[1])
 
 
 def _without(material: Material, half: int) -> Material:

@@ -1,7 +1,5 @@
 """Active users' memories in this process, ready to be ranked; everybody else's are loaded when they are asked for.
 
-Whose are kept, regulars.py says, within bounds in bytes; how many bytes, sizes.py.
-
 It is a Store around the store: reads and writes pass through, and a write that passes shows in the user's index at
 once. What other replicas write shows when the index is older than ``staleness_s``, and is loaded again. From half that
 age on it is loaded behind the requests, so that a user who stays active never waits for it.

@@ -3,11 +3,8 @@
 S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023), with sizes. A
 user comes in by a small queue. Whoever was here again before its turn to go comes is a regular and moves to the main
 queue; who was not, goes, and only a trace stays for a while: whoever comes back by that is a regular at once. So a walk
-over all users, each once, goes through the small queue and leaves the main one alone, where plain LRU keeps the last
-users of the walk and nobody else. Finding somebody moves nothing.
-
-Of what there is as a package, cachetools has no such policy, and theine, cachebox and s3fifo-cache count entries, where
-one user may take a thousand times the room of another.
+over all users, each once, leaves the main queue alone, where plain LRU keeps the last users of the walk and nobody
+else. Packages with this policy count entries, where one user may take a thousand times the room of another.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ off?". Who asks so wants the conversation, and what was learnt of it (a fact) is
 user alone did or said to others ("what did I tell my boss?"), this conversation, and what is asked of the model now
 ("what do you suggest?").
 
-Looked for are forms of a few verbs of saying with "we" or "you" before them, and nouns for conversations that are told
-apart as former ones. Both are read sentence by sentence, so the time taken grows with the text alone.
+Looked for are forms of a few verbs of saying with "we" or "you" before them, and nouns for former conversations.
 
 "my loaves burned at the bottom, you had something with rice, what was it" has no word for a conversation. Where it was
 learnt for the embedding model, a logistic regression on the question's vector, its words (by the place that their
