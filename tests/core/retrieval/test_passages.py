@@ -130,7 +130,7 @@ async def test_nobody_is_told_what_they_say_themselves(world: World) -> None:
 
 
 async def test_a_bare_request_is_no_answer(world: World) -> None:
-    await world.put(kept("psg_same", '"where did we look at the green boat"', turn="t3", importance=0.02))
+    await world.put(kept("psg_same", '"where did we look at the green boat"', turn="t3", importance=0.09))
     assert await world.ask() == ["psg_boat"]
 
 
