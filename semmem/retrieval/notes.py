@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from semmem.memory import UNSETTLED, Memory, Standing
@@ -35,15 +36,15 @@ Line = tuple[int, ...]
 def arranged(memories: Sequence[Memory]) -> list[Line]:
     """Lines of memories that come best first; the order among equals stays."""
     pairs = _unsettled(memories)
-    groups: list[list[int]] = []
-    for place in sorted(range(len(memories)), key=lambda place: _TIERS[memories[place].standing]):
-        there = (group for group in groups if _belongs(memories[place], [memories[each] for each in group], pairs))
-        group = next(there, None)
+    notes = [_Note(place, memory, *_told(memory)) for place, memory in enumerate(memories)]
+    groups: list[list[_Note]] = []
+    for note in sorted(notes, key=lambda note: note.tier):
+        group = next((group for group in groups if _belongs(note, group, pairs)), None)
         if group is None:
-            groups.append([place])
+            groups.append([note])
         else:
-            group.append(place)
-    return [line for group in groups for line in _lines(group, memories, pairs)]
+            group.append(note)
+    return [line for group in groups for line in _lines(group, pairs)]
 
 
 def doubtful(memories: Sequence[Memory]) -> frozenset[str]:
@@ -53,45 +54,54 @@ def doubtful(memories: Sequence[Memory]) -> frozenset[str]:
     return frozenset(one for one, other in pairs if told[other] >= told[one])
 
 
+@dataclass(frozen=True, slots=True)
+class _Note:
+    place: int
+    memory: Memory
+    tier: int
+    words: set[str]
+    turn: str
+    """Where it is a sentence that may share a line with others of its turn, else empty: it is in the user's own words,
+    and its days need no words of their own."""
+
+
 @OncePerMemory
-def _told(memory: Memory) -> tuple[set[str], str]:
-    """The words of a note; and its turn where it is a sentence that may share a line with others of its turn, else
-    empty: it is in the user's own words, and its days need no words of their own."""
+def _told(memory: Memory) -> tuple[int, set[str], str]:
+    """Tier, words and turn of a note."""
     alone = memory.occurred_at is not None or not is_quoted(memory.content)
-    return content_words(unquoted(memory.content)[:WORDS_CHARS_MAX]), "" if alone else memory.source.turn
+    words = content_words(unquoted(memory.content)[:WORDS_CHARS_MAX])
+    return _TIERS[memory.standing], words, "" if alone else memory.source.turn
 
 
-def _lines(group: Sequence[int], memories: Sequence[Memory], pairs: Pairs) -> list[Line]:
+def _lines(group: Sequence[_Note], pairs: Pairs) -> list[Line]:
     lines: list[Line] = []
-    above: Memory | None = None
+    above: _Note | None = None
     in_doubt = {id for pair in pairs for id in pair}
-    for place in sorted(group, key=lambda place: -_newness(memories[place])):
-        memory = memories[place]
-        if above and not in_doubt & {above.id, memory.id} and _share_a_line(above, memory):
-            lines[-1] += (place,)
+    for note in sorted(group, key=lambda note: -_newness(note.memory)):
+        if above and not in_doubt & {above.memory.id, note.memory.id} and _share_a_line(above, note):
+            lines[-1] += (note.place,)
         else:
-            lines.append((place,))
-        above = memory
+            lines.append((note.place,))
+        above = note
     return lines
 
 
-def _belongs(memory: Memory, group: Sequence[Memory], pairs: Pairs) -> bool:
+def _belongs(note: _Note, group: Sequence[_Note], pairs: Pairs) -> bool:
     """Only the first of a group speaks for its topic: else a chain of notes would lead from one to the next."""
     first = group[0]
-    if _TIERS[memory.standing] == _TIERS[first.standing] and _share_a_topic(_told(memory)[0], _told(first)[0]):
+    if note.tier == first.tier and _share_a_topic(note.words, first.words):
         return True
-    if pairs and any((memory.id, one.id) in pairs for one in group):
+    if pairs and any((note.memory.id, one.memory.id) in pairs for one in group):
         return True
-    return any(_share_a_line(memory, one) for one in group)
+    return note.turn != "" and any(_share_a_line(note, one) for one in group)
 
 
 def _share_a_topic(one: set[str], other: set[str]) -> bool:
     return len(one & other) > TOPIC_SHARE * min(len(one), len(other))
 
 
-def _share_a_line(one: Memory, other: Memory) -> bool:
-    turn = _told(one)[1]
-    return turn != "" and turn == _told(other)[1] and one.source == other.source
+def _share_a_line(one: _Note, other: _Note) -> bool:
+    return one.turn != "" and one.turn == other.turn and one.memory.source == other.memory.source
 
 
 def _unsettled(memories: Sequence[Memory]) -> Pairs:

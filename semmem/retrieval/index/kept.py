@@ -116,7 +116,8 @@ class Freshness:
         """Whether it may be shown."""
         if now - kept.read_at >= self._staleness_s or now - kept.doubted_at >= DOUBT_S:
             return False
-        return not self.missed_a_late_write(user, kept, now) and not self._is_doubted_too_long(kept, now)
+        doubted_too_long = kept.read_at <= self._all_doubted_at <= now - ALL_DOUBT_S
+        return not doubted_too_long and not self.missed_a_late_write(user, kept, now)
 
     def is_ageing(self, kept: Kept, now: float) -> bool:
         """Whether it is to be read anew, though it may be shown for a while yet."""
@@ -143,9 +144,6 @@ class Freshness:
         """Of writes that came late before that nothing can be missing any more."""
         if kept.read_at >= self._late_until.get(user, math.inf):
             del self._late_until[user]
-
-    def _is_doubted_too_long(self, kept: Kept, now: float) -> bool:
-        return kept.read_at <= self._all_doubted_at <= now - ALL_DOUBT_S
 
 
 class Unsaid:
