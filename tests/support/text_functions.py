@@ -826,7 +826,6 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.past_talks.PastTalks.notes": _WAITS,
     "retrieval.models.Reranking.order": _WAITS,
     "retrieval.models.QueryWriter.improved": _WAITS,
-    "retrieval.models.embed": _WAITS,
     "retrieval.models.QueryWriter.wants": "is_vague, which is in the table above",
     "retrieval.models.QueryWriter.write": _WAITS,
     "retrieval.begun.embed_query": _WAITS,
