@@ -16,8 +16,8 @@ from pathlib import Path
 
 from semmem.text.courtesies import behind_courtesies
 
-BESIDE_WORDS_MAX = 4
-"""A clause with an order and no more words beside it says nothing else."""
+BEFORE_MAX, BEHIND_MAX = 4, 1
+"""A clause with an order and no more words before and behind it says nothing else."""
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 READ_CHARS_MAX = 80
 """No order is longer."""
@@ -57,8 +57,12 @@ def is_only(order: Order, text: str, start: int, end: int) -> bool:
     """Whether these places hold the order and hardly anything else."""
     if order.start >= end or order.end <= start:
         return False
-    beside = text[start : max(start, order.start)] + " " + text[min(end, order.end) : end]
-    return len(re.findall(r"\w+", beside)) + len(_WIDE.findall(beside)) // 2 <= BESIDE_WORDS_MAX
+    before, behind = text[start : max(start, order.start)], text[min(end, order.end) : end]
+    return _words(before) <= BEFORE_MAX and _words(behind) <= BEHIND_MAX
+
+
+def _words(text: str) -> int:
+    return len(re.findall(r"\w+", text)) + len(_WIDE.findall(text)) // 2
 
 
 @cache

@@ -122,6 +122,13 @@ def test_what_is_asked_to_be_remembered_is_marked_without_the_order(text: str, s
         "remember to save the file before you close it",
         "weißt du noch, wie mein Hund heißt?",
         "The weather is fine. What shall I cook?",
+        "Keep it short, I read on my phone.",
+        "put this in a table, my boss likes tables",
+        "Schreib mir einen Brief, ich wohne in Ulm",
+        "aktualisiere die Tabelle, sie ist alt",
+        "écris que je suis malade et que je reviens lundi",
+        "salva questa immagine come PDF",
+        "şunu yaz: toplantı salı günü",
     ],
 )
 def test_nothing_is_marked_where_nothing_is_asked_to_be_remembered(text: str) -> None:
