@@ -155,7 +155,7 @@ def _ask(house: House, user: str, question: Question, memories: list[Memory]) ->
     block = "\n".join(blocks_in(sent.received))
     lines = notes_in(block)
     if not all(_turns_of(line, memories) for line in lines):
-        memories += _said(house, user)  # a batch ends behind everything else
+        memories += [*_memories(house, user), *_said(house, user)]  # a batch ends behind everything else
     of_lines = [_turns_of(line, memories) for line in lines]
     return Given(
         seconds=sent.seconds,
