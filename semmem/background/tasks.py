@@ -12,6 +12,9 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+CANCELLED_S = 10.0
+"""So long a cancelled task has to end."""
+
 
 class Tasks:
     """Owns tasks: keeps them referenced, logs the type of an unexpected failure, ends them together."""
@@ -52,11 +55,16 @@ class Tasks:
             await asyncio.wait(set(self._tasks), timeout=timeout_s)
         return not self._tasks
 
-    async def cancel(self) -> None:
+    async def cancel(self, timeout_s: float = CANCELLED_S) -> None:
+        """Cancel all of them and wait until they have ended, at most ``timeout_s``: a library may swallow a
+        cancellation, and the process shall end all the same."""
         tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            _, going_on = await asyncio.wait(tasks, timeout=timeout_s)
+            for task in going_on:
+                log.error("task %s was cancelled and goes on", task.get_name())
 
 
 class OffloadThreads:

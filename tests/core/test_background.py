@@ -402,3 +402,23 @@ async def test_work_that_never_ends_begins_again_after_a_failure_nobody_expected
     assert [record.getMessage() for record in caplog.records] == ["work failed, it begins again: LookupError"] * 2
     await tasks.cancel()
     assert len(tasks) == 0
+
+
+async def test_what_swallows_its_cancellation_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    async def stubborn() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
+        await over.wait()
+
+    tasks, over = Tasks(), asyncio.Event()
+    going_on = tasks.spawn("stubborn", stubborn())
+    ends = tasks.spawn("usual", asyncio.sleep(3600))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await tasks.cancel(timeout_s=0.05)
+    assert ends.cancelled()
+    assert not going_on.done()
+    assert [record.message for record in caplog.records] == ["task stubborn was cancelled and goes on"]
+    over.set()
+    await going_on
+    assert len(tasks) == 0
