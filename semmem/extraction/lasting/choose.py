@@ -55,7 +55,14 @@ def passages(
         for _, sentence in groupby(told, key=lambda pair: pair[0].sentence)
         for run in _runs_of(text, list(sentence), cut, near)
     ]
-    return [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN]
+    return [passage for passage in kept if _says_something(passage)]
+
+
+def _says_something(passage: Passage) -> bool:
+    """Figures alone say nothing about anybody, unless somebody asks to keep them."""
+    if len(passage.text) < PASSAGE_CHARS_MIN:
+        return False
+    return _has_letters(passage.text) or any(clause.to_keep or clause.requested for clause, _ in passage.clauses)
 
 
 def _told(clause: Clause, judgement: Judgement, cut: float) -> Judgement:
@@ -88,13 +95,20 @@ def _runs_of(text: str, sentence: list[Judged], cut: float, near: float) -> Iter
 
 def _widened(text: str, run: list[Judged], found: Sequence[Clause], place: int) -> Passage:
     """The run, which begins at that place, as a passage; with clauses before it while it is too short."""
-    start, end = run[0][0].start, run[-1][0].end
-    while place and _is_short(_written(text, start, end)):
+    start, end, sentence = run[0][0].start, run[-1][0].end, run[0][0].sentence
+    while place and (
+        _is_short(written := _written(text, start, end))
+        or (not _has_letters(written) and found[place - 1].sentence == sentence)
+    ):
         place -= 1
         if len(_written(text, found[place].start, end)) > PASSAGE_CHARS_MAX:
             break
         start = found[place].start
     return Passage(_trimmed(_written(text, start, end)), tuple(run))
+
+
+def _has_letters(written: str) -> bool:
+    return any(map(str.isalpha, written))
 
 
 def _is_short(written: str) -> bool:

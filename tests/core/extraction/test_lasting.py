@@ -185,6 +185,12 @@ def test_what_is_too_short_to_be_understood_is_kept_with_what_stands_before_it()
     assert judged("Book the table for Friday. I'm vegan.", 0.0, 0.9) == ["I'm vegan."]
 
 
+def test_figures_alone_are_nothing_about_anybody_unless_they_are_asked_for() -> None:
+    assert judged("Water is wet. 2 + 2 = 4.", 0.1, 0.9) == []
+    assert judged("Please remember: 47 11 22 88 99", 0.9) == ["47 11 22 88 99"]
+    assert judged("My number is: 030 123 45 67", 0.0, 0.9) == ["My number is: 030 123 45 67"]
+
+
 def test_what_is_too_long_for_one_memory_is_several() -> None:
     message = ", ".join(f"we own the old house with the number {n}" for n in range(12))
     kept = judged(message, *[0.9] * 12)
