@@ -76,7 +76,7 @@ WRONG_OUTCOMES: dict[Outcome, tuple[str, str]] = {
     Outcome.COMPRESSED: ("the bodies were compressed", "clients must not send a content-encoding"),
     Outcome.OTHER_PATH: (
         "the paths were no API that semmem knows",
-        "switch semmem on only for routes of /v1/chat/completions, /v1/responses and /v1/messages",
+        "name them under paths in config.yaml, or switch semmem on only for the routes of those",
     ),
     Outcome.OPTED_OUT: (
         "memory was switched off by configuration or request",

@@ -88,6 +88,14 @@ def endpoints_are_complete(settings: Settings) -> Conflicts:
             yield f"{at}.url", f"is given beside {', '.join(sorted(others))}", "keep url alone, or drop it"
 
 
+def paths_are_apart(settings: Settings) -> Conflicts:
+    seen: dict[str, str] = {}
+    for name, paths in settings.paths.by_name.items():
+        for path in paths:
+            if seen.setdefault(path, name) != name:
+                yield f"paths.{name}", f"has {path}, which paths.{seen[path]} has too", "a path is of one API alone"
+
+
 def leases_outlast_calls(settings: Settings) -> Conflicts:
     model, extraction = settings.external_model("memory_extraction"), settings.memory.extraction
     if model is None or extraction.engine == "rules":
@@ -211,6 +219,7 @@ RULES: tuple[Rule, ...] = (
     one_model_per_role,
     endpoints_are_complete,
     leases_outlast_calls,
+    paths_are_apart,
     worded("token_is_long", lambda s: is_unguarded(s) and is_set(s.listeners.api.admin_token)),
     worded("api_has_a_token", lambda s: is_unguarded(s) and not is_set(s.listeners.api.admin_token)),
     worded(  # this listener has no client certificates: who reaches it, is whoever he says

@@ -16,7 +16,18 @@ from semmem.config.listeners_section import AUDIT_TO_STDOUT, IdentitySection, Li
 from semmem.config.memory_section import MemorySection
 from semmem.config.models_section import ExternalModel
 from semmem.config.stores_section import JournalSection
-from semmem.config.values import ERASING, STORE, Days, ListOf, Milliseconds, NonEmptyLine, Seconds, Section, key
+from semmem.config.values import (
+    ERASING,
+    STORE,
+    ApiPath,
+    Days,
+    ListOf,
+    Milliseconds,
+    NonEmptyLine,
+    Seconds,
+    Section,
+    key,
+)
 
 
 class CaptureSection(Section):
@@ -51,6 +62,20 @@ class CaptureSection(Section):
     seen_messages_max: int = key(
         20_000, "messages that are known again without asking the journal, about 400 bytes each", ge=1, le=10_000_000
     )
+
+
+class PathsSection(Section):
+    """``paths``: where each API is found, on the routes of Envoy's that switch semmem on; a query is not looked at.
+    ``*`` stands for any one part between slashes."""
+
+    chat: ListOf[ApiPath] = key(("/v1/chat/completions",), "OpenAI's chat completions", max_length=100)
+    responses: ListOf[ApiPath] = key(("/v1/responses",), "OpenAI's Responses", max_length=100)
+    messages: ListOf[ApiPath] = key(("/v1/messages",), "Anthropic's Messages", max_length=100)
+
+    @property
+    def by_name(self) -> dict[str, tuple[str, ...]]:
+        """The paths of each API, by its dialect's name."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
 
 
 class ErasureSection(Section):
@@ -150,6 +175,7 @@ class Settings(Section):
     memory: MemorySection = MemorySection()
     identity: IdentitySection = IdentitySection()
     signals: SignalsSection = SignalsSection()
+    paths: PathsSection = PathsSection()
     capture: CaptureSection = CaptureSection()
     external_models: ListOf[ExternalModel] = key((), "language models, by role", max_length=3)
     journal: JournalSection = JournalSection()

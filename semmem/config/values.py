@@ -188,6 +188,7 @@ JournalUrl = Annotated[Short, _like("journal_url")]
 RedisUrl = Annotated[Short, _like("redis_url")]
 HttpUrl = Annotated[Short, _like("port_of_url", "http_url")]
 UrlPath = Annotated[Short, _like("url_path")]
+ApiPath = Annotated[Short, _like("api_path")]
 HeaderName = Annotated[str, _like("header_name")]
 """Any, one that carries credentials too."""
 Header = Annotated[str, _like("header_name", "header_of_an_id")]

@@ -20,7 +20,7 @@ from semmem.memory import Answer, Past, TurnEnding
 from semmem.ports.continuing import UNRESOLVED
 from semmem.ports.conversations import SHOWN_MAX, Step
 from semmem.request.body_work import BodyWork
-from semmem.request.limits import ExchangeLimits
+from semmem.request.exchange_rules import ExchangeRules
 from semmem.turns.observation import Ticket
 from semmem.turns.sessions import AnsweredTurn
 
@@ -31,11 +31,11 @@ _NOTED = msgspec.json.Decoder(Step)
 class ConversationsFeature(Feature):
     """``histories``: None where none are added to requests."""
 
-    def __init__(self, tap: Tap, histories: Chains | None, work: BodyWork, limits: ExchangeLimits) -> None:
+    def __init__(self, tap: Tap, histories: Chains | None, work: BodyWork, rules: ExchangeRules) -> None:
         self.tap = tap
         self.histories = histories
         self.work = work
-        self.limits = limits
+        self.rules = rules
 
     def begin(self) -> RequestPart:
         return _RequestPart(self)
@@ -137,25 +137,25 @@ class _RequestPart(RequestPart):
         pending.body, pending.parsed, self._word = joined.body, joined.parsed, word
 
     async def _joined(self, pending: PendingRequest, history: Sequence[Past]) -> _WithHistory | Chained:
-        request, limits = pending.request, self._feature.limits
+        request, rules = pending.request, self._feature.rules
         body_bytes = request.body_bytes + sum(len(said.text) for said in history)
         try:
             return await self._feature.work.do(
-                body_bytes, partial(_join, request, history, limits), until=request.deadline.at
+                body_bytes, partial(_join, request, history, rules), until=request.deadline.at
             )
         except TimeoutError:
             return Chained.LATE
 
 
-def _join(request: ReadRequest, history: Sequence[Past], limits: ExchangeLimits) -> _WithHistory | Chained:
+def _join(request: ReadRequest, history: Sequence[Past], rules: ExchangeRules) -> _WithHistory | Chained:
     """The request with its history, read anew."""
     try:
         body = request.parsed.with_history(history)
         if body is None:
             return Chained.UNFIT
-        if len(body) > limits.request_body_bytes_max:
+        if len(body) > rules.request_body_bytes_max:
             return Chained.TOO_LONG
-        return _WithHistory(body, parse(request.dialect, body, limits.reading))
+        return _WithHistory(body, parse(request.dialect, body, rules.reading))
     except Malformed:
         return Chained.UNFIT
     except TooMany:

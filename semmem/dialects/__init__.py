@@ -92,11 +92,6 @@ class Dialect(Protocol):
         """
 
 
-def dialect_for(path: str) -> Dialect | None:
-    """The dialect of a request path (query string ignored), or None."""
-    return DIALECTS.get(path.partition("?")[0])
-
-
 from semmem.dialects.chat import ChatCompletions  # noqa: E402  (the table needs the protocols above)
 from semmem.dialects.messages import AnthropicMessages  # noqa: E402
 from semmem.dialects.responses import Responses  # noqa: E402
@@ -107,3 +102,34 @@ DIALECTS: Mapping[str, Dialect] = {
     "/v1/responses": Responses(),
 }
 BY_NAME: Mapping[str, Dialect] = {dialect.name: dialect for dialect in DIALECTS.values()}
+ANY_PART = "*"
+
+
+class Paths:
+    """Which API a request's path belongs to, by the paths of each API. ``*`` stands for any one part between slashes:
+    ``/openai/deployments/*/chat/completions``."""
+
+    def __init__(self, by_name: Mapping[str, Sequence[str]] | None = None) -> None:
+        given = {dialect.name: [path] for path, dialect in DIALECTS.items()} if by_name is None else by_name
+        self._exact: dict[str, Dialect] = {}
+        self._patterns: dict[int, list[tuple[list[str], Dialect]]] = {}
+        for name, path in ((name, path) for name, paths in given.items() for path in paths):
+            parts = path.split("/")
+            if ANY_PART in parts:
+                self._patterns.setdefault(len(parts), []).append((parts, BY_NAME[name]))
+            else:
+                self._exact[path] = BY_NAME[name]
+
+    def dialect(self, path: str) -> Dialect | None:
+        """The dialect of a request's path, whatever query it has, or None. A path without ``*`` goes first."""
+        plain = path.partition("?")[0]
+        found = self._exact.get(plain)
+        if found is not None or not self._patterns:
+            return found
+        parts = plain.split("/")
+        of_length = self._patterns.get(len(parts), ())
+        return next((dialect for pattern, dialect in of_length if _fits(pattern, parts)), None)
+
+
+def _fits(pattern: Sequence[str], parts: Sequence[str]) -> bool:
+    return all(one == part or (one == ANY_PART and part) for one, part in zip(pattern, parts, strict=True))

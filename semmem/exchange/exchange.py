@@ -16,7 +16,7 @@ from functools import partial
 
 import msgspec
 
-from semmem.dialects import BY_NAME, Malformed, dialect_for
+from semmem.dialects import BY_NAME, Malformed
 from semmem.dialects.parsing import TooMany
 from semmem.exchange.features import Feature, PendingRequest, ReadRequest, RequestResult, read_request
 from semmem.memory import Answer, TurnEnding
@@ -26,8 +26,8 @@ from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.request.asker import AskerRules, read_asker
 from semmem.request.body_work import BodyWork
 from semmem.request.deadline import Deadline, ExtendDeadline, no_extension
+from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.head import RequestHead
-from semmem.request.limits import ExchangeLimits
 from semmem.request.outcome import Outcome
 from semmem.request.permission import Switched
 from semmem.request.question import Question
@@ -56,7 +56,7 @@ class Exchange:
         turns: TurnRecorder,
         recall: Recall,
         showing: Showing,
-        limits: ExchangeLimits,
+        rules: ExchangeRules,
         clock: Clock,
         work: BodyWork,
         features: Sequence[Feature],
@@ -65,7 +65,7 @@ class Exchange:
         self._turns = turns
         self._recall = recall
         self._showing = showing
-        self._limits = limits
+        self._rules = rules
         self._clock = clock
         self._work = work
         self._features = features
@@ -74,11 +74,11 @@ class Exchange:
 
     def refuses(self, head: RequestHead, *, body_follows: bool = True) -> RequestResult | None:
         """What can be said from the headers alone: None when the body is wanted."""
-        if head.method != "POST" or dialect_for(head.path) is None:
+        if head.method != "POST" or self._rules.paths.dialect(head.path) is None:
             return RequestResult(Outcome.OTHER_PATH)
         if head.is_encoded:
             return RequestResult(Outcome.COMPRESSED)
-        if head.announced_bytes > self._limits.request_body_bytes_max:
+        if head.announced_bytes > self._rules.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
         return None if body_follows else RequestResult(Outcome.MALFORMED)
 
@@ -89,13 +89,13 @@ class Exchange:
 
         ``extend_deadline`` is awaited when a model makes the phase longer than usual, with how many seconds longer.
         """
-        dialect = dialect_for(head.path)
+        dialect = self._rules.paths.dialect(head.path)
         if dialect is None:
             return RequestResult(Outcome.OTHER_PATH)
-        if len(body) > self._limits.request_body_bytes_max:
+        if len(body) > self._rules.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
-        deadline = Deadline(asyncio.get_running_loop().time() + self._limits.phase_s, extend_deadline)
-        reading = partial(read_request, head, dialect, body, deadline, self._limits.reading)
+        deadline = Deadline(asyncio.get_running_loop().time() + self._rules.phase_s, extend_deadline)
+        reading = partial(read_request, head, dialect, body, deadline, self._rules.reading)
         try:
             with spans.step("semmem.read"):
                 request = await self._work.do(len(body), reading, until=deadline.at)
@@ -212,13 +212,13 @@ class Exchange:
     def response(self, ticket: Ticket, *, status: int, content_type: str, content_encoding: str) -> Observation:
         """Begin to observe an answer."""
         dialect = BY_NAME.get(ticket.dialect)
-        decoder = decoder_for(content_encoding, decoded_bytes_max=self._limits.decoded_bytes_max)
+        decoder = decoder_for(content_encoding, decoded_bytes_max=self._rules.decoded_bytes_max)
         reader = None
         if 200 <= status < 300 and dialect is not None and decoder is not None:
             reader = dialect.reader(
                 content_type=content_type,
-                answer_bytes_max=self._limits.answer_bytes_max,
-                body_bytes_max=self._limits.response_body_bytes_max,
+                answer_bytes_max=self._rules.answer_bytes_max,
+                body_bytes_max=self._rules.response_body_bytes_max,
                 calls_bytes_max=max((feature.calls_bytes_max(ticket) for feature in self._features), default=0),
             )
         return Observation(ticket, status, decoder, reader, self._close_turn)

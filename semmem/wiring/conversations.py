@@ -17,7 +17,7 @@ from semmem.management.conversations import Conversations
 from semmem.ports.conversations import ConversationLimits
 from semmem.ports.embedder import shipped_for
 from semmem.request.body_work import BodyWork
-from semmem.request.limits import ExchangeLimits
+from semmem.request.exchange_rules import ExchangeRules
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.past_conversations import SHIPPED, LooksBack
 from semmem.wiring.backends import Backends
@@ -39,12 +39,12 @@ class ConversationRecord:
             queue_bytes_max=rules.queue_bytes_max,
         )
 
-    def feature(self, settings: Settings, work: BodyWork, limits: ExchangeLimits) -> ConversationsFeature | None:
+    def feature(self, settings: Settings, work: BodyWork, rules: ExchangeRules) -> ConversationsFeature | None:
         """None where nothing is recorded."""
         if not self.enabled:
             return None
         tap = Tap(self.writer.add, chars_max=self.writer.limits.message_chars_max)
-        return ConversationsFeature(tap, self._chains(settings), work, limits)
+        return ConversationsFeature(tap, self._chains(settings), work, rules)
 
     def _chains(self, settings: Settings) -> Chains | None:
         """None where no history is added to requests."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
+from semmem.dialects import Paths
 from semmem.dialects.parsing import ParseLimits
 from semmem.memory import Turn, Vector
 from semmem.ports.embedder import shipped_for
@@ -18,8 +19,8 @@ from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer
 from semmem.request.body_work import BodyWork
+from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.identity import IdentityRules
-from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
@@ -52,9 +53,10 @@ def threads(stack: AsyncExitStack) -> BodyWork:
     return BodyWork(usual=offload, large=offload_large)
 
 
-def exchange_limits(settings: Settings) -> ExchangeLimits:
+def exchange_rules(settings: Settings) -> ExchangeRules:
     reading = settings.limits.fill(ParseLimits, prefix="request_")
-    return settings.limits.fill(ExchangeLimits, phase_s=settings.deadlines.phase_ms / 1000, reading=reading)
+    paths = Paths(settings.paths.by_name)
+    return settings.limits.fill(ExchangeRules, phase_s=settings.deadlines.phase_ms / 1000, reading=reading, paths=paths)
 
 
 def identity(settings: Settings) -> IdentityRules:

@@ -142,9 +142,9 @@ class Workshop:
     def _exchange(self, settings: Settings, backends: Backends, turns: TurnRecorder, work: BodyWork) -> Exchange:
         parts, finds = self.parts, request.recall(settings, backends, self.announce, self.spawn)
         identity, permission = request.identity(settings), request.permission_rules(settings)
-        limits = request.exchange_limits(settings)
+        rules = request.exchange_rules(settings)
         features = [
-            parts.conversations.feature(settings, work, limits),
+            parts.conversations.feature(settings, work, rules),
             parts.compression.feature(settings, backends, work, self.announce),
             parts.usage.feature(settings),
         ]
@@ -153,7 +153,7 @@ class Workshop:
             turns=turns,
             recall=finds,
             showing=Showing(parts.shown, finds, self.announce, parts.uses.note),
-            limits=limits,
+            rules=rules,
             clock=Clock(time.time, parts.opened.hidden.marks.after),
             work=work,
             features=[feature for feature in features if feature is not None],

@@ -14,7 +14,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.dialects import dialect_for
+from semmem.dialects import Paths
 from semmem.envoy.service import DoorLimits, ExternalProcessor
 from semmem.ports.events import Event, StreamFailed
 from semmem.request.head import RequestHead
@@ -58,7 +58,7 @@ def exchange(data: bytes) -> None:
     choices = Choices(data)
     world = _world(choices.one_of(CAPTURES))
     head = _head(choices)
-    dialect = dialect_for(head.path)
+    dialect = Paths().dialect(head.path)
     answer, other = choices.take(choices.below(64)), choices.one_of(DIALECTS)
     body = requests.body_of(choices, dialect.name if dialect else "chat")
     ticket = _ask(world, head, body) or Ticket("t_0", other)

@@ -20,7 +20,7 @@ from semmem.compression.cutting import Part
 from semmem.compression.extractive import extracted
 from semmem.compression.making import read_state
 from semmem.compression.rendering import rendered
-from semmem.dialects import Dialect, Malformed
+from semmem.dialects import Dialect, Malformed, Paths
 from semmem.dialects.answer import BoundedBody, TextTail
 from semmem.dialects.chat import ChatCompletions
 from semmem.dialects.json_size import holds_more_than
@@ -325,6 +325,7 @@ def _split(text: str) -> list[str]:
 
 REGISTRY: Mapping[str, Call] = {
     # dialects
+    "dialects.Paths.dialect": Paths({"chat": ["/*/v1/chat/completions", "/openai/*/*"]}).dialect,
     "dialects.answer.TextTail.append": lambda t: _in_pieces(
         lambda piece: TextTail(bytes_max=64).append(piece.decode("utf-8", "replace")), t
     ),
@@ -613,7 +614,6 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
     "dialects.parsing.parse": "holds_more_than and every parse above",
     "extraction.waiting_words.WaitingWords.take_out": "restated and without above, for each turn",
-    "dialects.dialect_for": _NAMES,
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.inject.replace_elements": "elements_of and splice above",
     "compression.making.ModelWriter.write": "shortens each text, and asks a model",

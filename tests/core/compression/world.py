@@ -22,9 +22,9 @@ from semmem.ports.events import Event, LongRequest, StateMade
 from semmem.ports.recording import TurnClosed
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
+from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
-from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.switches import Switches
 from semmem.retrieval.fence import Fence
@@ -97,7 +97,7 @@ class Replica:
             turns=TurnRecorder(Sessions(journal), self.halves, Recovery(SeenMessages(journal))),
             recall=finds,
             showing=Showing(Ledger(), finds),
-            limits=ExchangeLimits(phase_s=20.0),
+            rules=ExchangeRules(phase_s=20.0),
             clock=Clock(lambda: self.now),
             work=work,
             features=[compressor],

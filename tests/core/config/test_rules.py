@@ -14,6 +14,11 @@ REWRITE = MODEL.replace("memory_extraction", "memory_rewrite")
 SHARED_JOURNAL = "journal: {url: 'postgresql://db/semmem'}"
 CONFLICTS = [
     (
+        "paths: {messages: [/v1/messages, /v1/responses]}",
+        "paths.messages = (a list)",
+        "has /v1/responses, which paths.responses has too; a path is of one API alone",
+    ),
+    (
         "conversations: {chains: true}",
         "conversations.chains = true",
         "has no record to take histories from; set conversations.enabled: true, or chains: false",

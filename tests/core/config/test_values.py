@@ -197,6 +197,15 @@ REFUSED = [
         "listeners.api.admin_token_env = (secret)",
         "is not the name of an environment variable; write the name alone, without $",
     ),
+    *(
+        (
+            f"paths: {{chat: ['{path}']}}",
+            f"paths.chat.0 = '{path}'",
+            "is not the path of an API, in which * stands alone between slashes; write for example"
+            " /v1/chat/completions or /openai/deployments/*/chat/completions, without a query",
+        )
+        for path in ("v1/chat", "/v1/chat/", "/v1/chat?x=1", "/v*/chat", "/v1//chat", "", "/")
+    ),
     (
         "external_models: [{model_role: memory_rewrite, llm_endpoint: {address: a, path: v1}, llm_model_name: m}]",
         "external_models.0.llm_endpoint.path = 'v1'",

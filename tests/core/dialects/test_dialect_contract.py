@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.dialects import BY_NAME, DIALECTS, AnswerReader, Malformed, dialect_for
+from semmem.dialects import BY_NAME, DIALECTS, AnswerReader, Malformed, Paths
 from semmem.memory import Answer, Controls, Injection, Message, Role
 
 JSON, SSE = "application/json", "text/event-stream"
@@ -144,6 +144,8 @@ def members(body: bytes) -> dict[str, Any]:
     return parsed
 
 
+PATHS = Paths()
+
 # --- the table
 
 
@@ -153,12 +155,36 @@ def test_every_dialect_has_a_sample() -> None:
 
 @pytest.mark.parametrize("path", DIALECTS)
 def test_a_path_finds_its_dialect_with_or_without_a_query(path: str) -> None:
-    assert dialect_for(path) is dialect_for(f"{path}?api-version=1") is DIALECTS[path]
+    assert PATHS.dialect(path) is PATHS.dialect(f"{path}?api-version=1") is DIALECTS[path]
 
 
 @pytest.mark.parametrize("path", ["", "/", "/v1/embeddings", "/v1/chat/completions/", "?/v1/chat/completions"])
 def test_other_paths_have_no_dialect(path: str) -> None:
-    assert dialect_for(path) is None
+    assert PATHS.dialect(path) is None
+
+
+def test_a_gateways_own_paths_are_found() -> None:
+    paths = Paths(
+        {
+            "chat": ["/openai/v1/chat/completions", "/openai/deployments/*/chat/completions"],
+            "messages": ["/*/v1/messages", "/anthropic/v1/messages"],
+            "responses": ["/anthropic/*/messages", "/openai/deployments/blue/chat/completions"],
+        }
+    )
+    found = {
+        "/openai/v1/chat/completions": "chat",
+        "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21": "chat",
+        "/openai/deployments/blue/chat/completions": "responses",  # named whole
+        "/team/v1/messages": "messages",  # the first that fits
+        "/anthropic/v1/messages": "messages",
+        "/anthropic/v2/messages": "responses",
+        "/openai/deployments//chat/completions": None,
+        "/openai/deployments/a/b/chat/completions": None,
+        "/openai/deployments/gpt-4o/embeddings": None,
+        "/v1/chat/completions": None,
+        "/v1/messages": None,
+    }
+    assert {path: getattr(paths.dialect(path), "name", None) for path in found} == found
 
 
 # --- requests

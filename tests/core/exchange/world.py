@@ -22,9 +22,9 @@ from semmem.ports.recording import TurnClosed
 from semmem.ports.text_work import Offload
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
+from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
-from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.switches import Switches
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
@@ -158,7 +158,7 @@ class World:
         self.noted: list[tuple[str, Sequence[str], float]] = []
         self.tasks = Tasks()
         self.features: list[Feature] = []
-        self.limits = ExchangeLimits(**{"phase_s": 20.0} | limits)
+        self.limits = ExchangeRules(**{"phase_s": 20.0} | limits)
         self.work = BodyWork(inline_body_bytes_max, offload, offload_large)
         self.ledger = Ledger(announce=announce) if ledger is None else ledger
 
@@ -179,7 +179,7 @@ class World:
             turns=TurnRecorder(Sessions(NoSessions()), self.journal, capture=capture),
             recall=recall,
             showing=Showing(self.ledger, recall, announce, lambda *noted: self.noted.append(noted)),
-            limits=self.limits,
+            rules=self.limits,
             clock=Clock(lambda: self.now),
             work=self.work,
             features=self.features,

@@ -18,9 +18,9 @@ from semmem.ports.learning import BatchRules
 from semmem.ports.recording import SaidBefore, TurnClosed
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
+from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
-from semmem.request.limits import ExchangeLimits
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import NO_SOURCES, VerdictRules
 from semmem.retrieval.ledger.ledger import Ledger
@@ -127,7 +127,7 @@ class Talk:
             turns=self.recorder,
             recall=recall,
             showing=Showing(Ledger(), recall),
-            limits=ExchangeLimits(phase_s=10.0),
+            rules=ExchangeRules(phase_s=10.0),
             clock=Clock(lambda: self.now),
             work=BodyWork(),
             features=(),
