@@ -123,6 +123,9 @@ class InjectionSection(Section):
     shown_lookup_ms: Milliseconds = key(
         50, "how long a request waits for the journal to say what its session was shown elsewhere"
     )
+    explain: bool = key(
+        False, "a client that sends x-semmem-explain: ids is told the ids of the memories in its prompt (by Envoy)"
+    )
     user_role_models: ListOf[NonEmptyLine] = key(
         ("o1", "o1-mini", "o1-preview", "glm", "glmt", "glm-cn", "zai", "qianfan"),
         "models (names, or patterns like */o1-*) that refuse a system message and get role user",

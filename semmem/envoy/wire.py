@@ -41,8 +41,10 @@ RESPONSE_WANTED: bytes = pb.ProcessingResponse(
     ),
 ).SerializeToString()
 
-_OWN = frozenset({"outcome", "store", "turn", "dialect", "earlier", "traceparent", "tracestate", "switched_off"})
-"""Texts in the metadata that are no notes of features."""
+_OWN = frozenset(
+    {"outcome", "store", "turn", "dialect", "earlier", "traceparent", "tracestate", "switched_off", "memories"}
+)
+"""Texts in the metadata that are no notes of a ticket."""
 
 _SOME_TURN = "t_" + "0" * 32
 """As long as the name of any turn."""

@@ -42,7 +42,7 @@ class RequestResult(Struct, frozen=True):
     injected: int = 0
     tokens: int = 0
     switched: Switched = Switched.NOTHING
-    notes: tuple[tuple[str, int], ...] = ()
+    notes: tuple[tuple[str, int | str], ...] = ()
     record: RequestRecord | None = None
 
 
@@ -79,7 +79,7 @@ class PendingRequest:
     body: bytes | None = None
     replacement: Replacement | None = None
     gone: frozenset[int] = frozenset()
-    notes: tuple[tuple[str, int], ...] = ()
+    notes: tuple[tuple[str, int | str], ...] = ()
 
     @property
     def body_bytes(self) -> int:

@@ -18,6 +18,7 @@ from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
 from semmem.envoy.service import ExternalProcessor, MessageTimeouts, OpenStreams, no_streams
 from semmem.exchange import Exchange
+from semmem.exchange.explaining import Explaining
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.activity_api import Activity, activity_routes
@@ -147,6 +148,7 @@ class Workshop:
             parts.conversations.feature(settings, work, rules),
             parts.compression.feature(settings, backends, work, self.announce),
             parts.usage.feature(settings),
+            Explaining() if settings.memory.injection.explain else None,
         ]
         return Exchange(
             askers=AskerRules(identity, permission, request.verdict_rules(settings), parts.switches),

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.harness import HOME, Json, StandInModel, house
+from demo.stack import HOME
+from tests.support.harness import Json, StandInModel, house
 
 SECTION = (HOME / "docs" / "attach.md").read_text().partition("## Other paths\n")[2].partition("\n## ")[0]
 CONFIG, ROUTES = (yaml.safe_load(block.partition("```")[0]) for block in SECTION.split("```yaml\n")[1:])
