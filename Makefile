@@ -154,6 +154,10 @@ sbom: $(DEPLOY_VENV)/.ready ## dist/semmem.cdx.json: what the image installs, wi
 		--mc-type application --output-reproducible -o dist/semmem.cdx.json -
 	@$(PYTHON) -c 'import json; print("sbom:", len(json.load(open("dist/semmem.cdx.json"))["components"]), "packages in dist/semmem.cdx.json")'
 
+.PHONY: site
+site: $(DEPLOY_VENV)/.ready ## the documentation as pages with search, in dist/site: a broken link or anchor fails
+	@NO_MKDOCS_2_WARNING=1 $(DEPLOY_VENV)/bin/mkdocs build --quiet && echo "open dist/site/index.html"
+
 .PHONY: test-system image-test
 test-system: setup $(DEPLOY_VENV)/.ready ## what needs Debian's packages, which it installs (as root): a real Prometheus, shells, a browser
 	@bash tests/system/install.sh prometheus:promtool zsh fish
