@@ -79,7 +79,7 @@ def try_wheel(source: Source, out: Path, folder: Path) -> str:
         serving.send_signal(signal.SIGTERM)
         if status := serving.wait(STOP_S):
             raise Broken(f"semmem serve ended with {status}")
-    except Broken as problem:
+    except (Broken, subprocess.TimeoutExpired) as problem:
         raise Broken(f"{problem}\n{(folder / 'serve.log').read_text()[-4000:]}") from problem
     finally:
         serving.kill()
