@@ -142,17 +142,22 @@ api-fuzz: setup ## schemathesis against a running semmem: N=100 examples of each
 deploy-check: setup $(DEPLOY_VENV)/.ready ## deploy/: Dockerfile, manifests and configurations, by their readers' own tools
 	$(PYTEST) tests/integration/deploy
 
-.PHONY: lock sbom
+.PHONY: lock release version site
 LOCK = $(DEPLOY_VENV)/bin/uv pip compile --quiet --no-deps --generate-hashes --no-header --no-annotate --universal --python-version 3.11
 lock: $(DEPLOY_VENV)/.ready ## the digests of what the image installs, from deploy/serving.txt and deploy/weights.txt
 	$(LOCK) deploy/serving.txt -o deploy/serving.lock
 	$(LOCK) deploy/weights.txt -o deploy/weights.lock
 
-sbom: $(DEPLOY_VENV)/.ready ## dist/semmem.cdx.json: what the image installs, with digests, as CycloneDX
-	@mkdir -p dist
-	@cat deploy/serving.lock deploy/weights.lock | $(DEPLOY_VENV)/bin/cyclonedx-py requirements --pyproject pyproject.toml \
-		--mc-type application --output-reproducible -o dist/semmem.cdx.json -
-	@$(PYTHON) -c 'import json; print("sbom:", len(json.load(open("dist/semmem.cdx.json"))["components"]), "packages in dist/semmem.cdx.json")'
+# helm, hatchling, MkDocs and the rest have their versions in deploy/tools.txt
+release: $(DEPLOY_VENV)/.ready ## dist/release: wheel, sdist, chart, image (where podman is), SBOM, notes, checksums; each tried
+	@$(DEPLOY_VENV)/bin/python -m deploy.release dist/release
+
+version: ## give semmem another version wherever it stands: TO=0.2.0
+	@test -n "$(TO)" || { echo "make version needs the version: make version TO=0.2.0" >&2; exit 2; }
+	@$(PYTHON) -m deploy.version $(TO)
+
+site: $(DEPLOY_VENV)/.ready ## the documentation as pages with search, in dist/site: a broken link or anchor fails
+	@NO_MKDOCS_2_WARNING=1 $(DEPLOY_VENV)/bin/mkdocs build --quiet && echo "open dist/site/index.html"
 
 .PHONY: test-system image-test
 test-system: setup $(DEPLOY_VENV)/.ready ## what needs Debian's packages, which it installs (as root): a real Prometheus, shells, a browser

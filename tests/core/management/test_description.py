@@ -13,10 +13,11 @@ import pytest
 from fastapi import FastAPI
 
 import semmem.management
+from semmem import __version__
 from semmem.lifecycle.erasure import ErasurePending, Receipt
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.description import operations
+from semmem.management.description import ABOUT, operations
 from semmem.management.problems import (
     CODES,
     EVERY_CALL,
@@ -88,6 +89,10 @@ async def test_every_route_is_described_with_what_it_does_and_what_it_answers(gu
 
 def _says_something(schema: Json) -> bool:
     return "$ref" in schema or schema["title"] == "Response Get Configuration"  # as many keys as there are settings
+
+
+async def test_it_is_of_the_version_that_serves(guarded: Guarded) -> None:
+    assert guarded.app.openapi()["info"] == {"title": "semmem", "version": __version__, "description": ABOUT}
 
 
 async def test_every_schema_is_one(guarded: Guarded) -> None:
