@@ -4,17 +4,11 @@ The core holds the steps and no loops; the loops that drive them stand here, log
 """
 
 from semmem.background.at_once import AtOnceLearner
-from semmem.background.conversation_writer import ConversationWriter
-from semmem.background.journal_writer import JournalWriter
-from semmem.background.learner import DriftLoop, Learner
-from semmem.background.outage import Outage
-from semmem.background.patient_embedder import PatientEmbedder
-from semmem.background.record_watch import RecordWatch
-from semmem.background.state_maker import StateMaker
-from semmem.background.talk_placer import TalkPlacer
-from semmem.background.tasks import OffloadThreads, Tasks
-from semmem.background.usage_writer import UsageRetention, UsageWriter
-from semmem.background.warming import Warming
+from semmem.background.derived import StateMaker, TalkPlacer
+from semmem.background.in_process import RecordWatch, Warming
+from semmem.background.learner import DriftLoop, Learner, PatientEmbedder
+from semmem.background.tasks import OffloadThreads, Outage, Tasks
+from semmem.background.writers import ConversationWriter, JournalWriter, UsageRetention, UsageWriter
 
 __all__ = [
     "AtOnceLearner",

@@ -20,7 +20,7 @@ from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.sql.database import JournalLimits, ServerLimits
 from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background.patient_embedder import PatientEmbedder
+from semmem.background import PatientEmbedder
 from semmem.backup.exporting import Everybody
 from semmem.config.settings import Settings
 from semmem.config.stores_section import MilvusSection

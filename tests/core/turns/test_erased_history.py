@@ -68,7 +68,7 @@ async def test_what_never_left_the_queue_is_known_to_the_others_after_its_erasur
     talk.queue.offer = writer.offer  # type: ignore[method-assign]
     await talk.ask(*asked_before, session="s")
     await erase(talk, writer)
-    await writer._commit()
+    await writer.flush()
     there.now = talk.now
     await there.ask(*asked_before, SUGAR, session="s")
     assert await there.learn() == {SUGAR: 1}
