@@ -9,8 +9,8 @@ from semmem.backends.qdrant.collection import Collection
 from semmem.backends.qdrant.collections import QdrantCollections
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer, Tls
+from semmem.config.backends_section import QdrantSection
 from semmem.config.settings import Settings
-from semmem.config.stores_section import QdrantSection
 
 log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import PatientEmbedder
 from semmem.backup.exporting import Everybody
+from semmem.config.backends_section import MilvusSection
 from semmem.config.settings import Settings
-from semmem.config.stores_section import MilvusSection
 from semmem.config.values import DAY_S
 from semmem.lifecycle.holds import Holds
 from semmem.passages.shelves import ShelvedCollections

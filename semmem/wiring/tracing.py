@@ -10,8 +10,7 @@ from typing import Any
 
 from semmem import __version__
 from semmem.background import OffloadThreads
-from semmem.config.features_section import TracingSection
-from semmem.config.settings import Settings
+from semmem.config.settings import Settings, TracingSection
 from semmem.ports.errors import SemmemError
 from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.telemetry.metrics import Metrics
