@@ -27,16 +27,15 @@ from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import conversations, learning, maintenance, request, tracing
+from semmem.wiring import conversations, learning, maintenance, request
 from semmem.wiring import erasure as erasing
-from semmem.wiring.backends import open_backends
+from semmem.wiring.backends import open_backends, tracing
 from semmem.wiring.front import front, serve
 from semmem.wiring.maintenance import CANNOT_WRITE, StoreWatch
-from semmem.wiring.parts import Parts, drift_loop
+from semmem.wiring.parts import Parts, drift_loop, metrics_page
 from semmem.wiring.reload import Read, Reloading
 from semmem.wiring.replicas import Kept
 from semmem.wiring.serving import Serving, Workshop
-from semmem.wiring.status import metrics_page
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +73,7 @@ class App:
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
-            self._tracing = tracing.tracing(self._settings, self._metrics, stack)
+            self._tracing = tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
                 self._settings,
                 self._metrics,
