@@ -103,7 +103,7 @@ async def _journal(plan: Plan, folder: Path) -> Json:
     await journal.open()
     tasks = Tasks()
     writer = JournalWriter(
-        journal, queue_max=2 * plan.journalled, commit_interval_s=settings.journal.commit_interval_ms / 2000
+        journal, queue_max=2 * plan.journalled, interval_s=settings.journal.commit_interval_ms / 2000
     )
     tasks.spawn("journal writer", writer.run())
     halves = [_turn(number) for number in range(plan.journalled)]

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from semmem.background.tasks import Outage
 from semmem.memory import Forgetting, Turn, TurnEnding
@@ -32,22 +33,19 @@ class WriteBehind(ABC, Generic[T]):
     ``full`` wait. What could not be written waits on, and is tried again every ``retry_s``; ``what`` names it in the
     log. What waits when the process dies is lost."""
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        batch_max: int,
-        interval_s: float,
-        retry_s: float,
-        full: float = float("inf"),
-        level: int = logging.WARNING,
-    ) -> None:
-        self._batch_max, self._interval_s, self._retry_s, self._full_at = batch_max, interval_s, retry_s, full
+    what: ClassVar[str]
+    level: ClassVar = logging.WARNING
+    full: float = math.inf
+    batch_max: int
+    interval_s: float
+    retry_s: float
+
+    def __post_init__(self) -> None:
         self._waiting: deque[T] = deque()
         self._some, self._full, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._idle.set()
         self._writing = asyncio.Lock()
-        self._outage = Outage(log, what, level=level)
+        self._outage = Outage(log, self.what, level=self.level)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -60,7 +58,7 @@ class WriteBehind(ABC, Generic[T]):
         self._waiting.append(item)
         self._idle.clear()
         self._some.set()
-        if len(self._waiting) >= self._full_at:
+        if len(self._waiting) >= self.full:
             self._full.set()
 
     def _settle(self) -> None:
@@ -71,8 +69,8 @@ class WriteBehind(ABC, Generic[T]):
     async def flush(self) -> bool:
         """Write what waits now; whether that could be done."""
         async with self._writing:
-            for _ in range(-(-len(self._waiting) // self._batch_max)):
-                batch = list(islice(self._waiting, self._batch_max))
+            for _ in range(-(-len(self._waiting) // self.batch_max)):
+                batch = list(islice(self._waiting, self.batch_max))
                 if not batch:
                     break  # all that waited was erased
                 try:
@@ -92,12 +90,12 @@ class WriteBehind(ABC, Generic[T]):
         while True:
             await self._some.wait()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._interval_s):
+                async with asyncio.timeout(self.interval_s):
                     await self._full.wait()
             self._full.clear()
             if not await self.flush():
                 self._full.set()  # it has waited for company already
-                await asyncio.sleep(self._retry_s)
+                await asyncio.sleep(self.retry_s)
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait until everything is written; False when ``timeout_s`` was not enough."""
@@ -120,36 +118,27 @@ def nobody_learns(_opened: Sequence[Turn], _closed: Sequence[TurnClosed]) -> Non
     """The default listener."""
 
 
+@dataclass(eq=False)
 class JournalWriter(WriteBehind[Turn | TurnClosed]):
     """Writes halves of turns behind the requests, many in one commit.
 
-    ``offer`` never waits. A half waits at most ``commit_interval_s`` for company. When the journal fails, halves are
-    kept and tried again; beyond ``queue_max`` new ones are dropped and counted (``dropped``), since memory only adds.
-    What says that words are not to be kept has as much room again: without it they would be kept. ``committed`` is told
-    of halves once they are safe.
+    ``offer`` never waits. A half waits at most ``interval_s`` for company. When the journal fails, halves are kept and
+    tried again; beyond ``queue_max`` new ones are dropped and counted (``dropped``), since memory only adds. What says
+    that words are not to be kept has as much room again: without it they would be kept. ``committed`` is told of halves
+    once they are safe.
     """
 
-    def __init__(
-        self,
-        journal: TurnRecords,
-        *,
-        queue_max: int = 10_000,
-        commit_interval_s: float = 0.02,
-        commit_halves_max: int = 500,
-        retry_s: float = 0.5,
-        announce: Announce = nobody_listens,
-        committed: Committed = nobody_learns,
-    ) -> None:
-        super().__init__(
-            "journal write",
-            batch_max=commit_halves_max,
-            interval_s=commit_interval_s,
-            retry_s=retry_s,
-            level=logging.ERROR,
-        )
-        self._journal, self._queue_max = journal, queue_max
-        self._announce, self._committed = announce, committed
-        self.dropped = 0
+    what = "journal write"
+    level = logging.ERROR
+    journal: TurnRecords
+    _: KW_ONLY
+    queue_max: int = 10_000
+    interval_s: float = 0.02
+    batch_max: int = 500
+    retry_s: float = 0.5
+    announce: Announce = nobody_listens
+    committed: Committed = nobody_learns
+    dropped: int = field(init=False, default=0)
 
     @property
     def fails(self) -> bool:
@@ -159,7 +148,7 @@ class JournalWriter(WriteBehind[Turn | TurnClosed]):
     def offer(self, half: Turn | TurnClosed) -> bool:
         """Accept a half for writing; False when the queue is full and it was dropped."""
         forbids = isinstance(half, TurnClosed) and half.status in (TurnEnding.DECLINED, TurnEnding.REFUSED)
-        if len(self) >= self._queue_max * (2 if forbids else 1):
+        if len(self) >= self.queue_max * (2 if forbids else 1):
             self.dropped += 1
             return False
         self._put(half)
@@ -184,13 +173,13 @@ class JournalWriter(WriteBehind[Turn | TurnClosed]):
         closed = [half for half in batch if isinstance(half, TurnClosed)]
         started = time.perf_counter()
         try:
-            await self._journal.record(opened, closed)
+            await self.journal.record(opened, closed)
         except Exception as error:  # whatever it is: a writer that dies would take every later turn with it
-            self._announce(JournalCommitted("error", time.perf_counter() - started))
+            self.announce(JournalCommitted("error", time.perf_counter() - started))
             why = error if isinstance(error, JournalError) else type(error).__name__
             raise JournalError(f"{len(self)} halves wait, {why}") from error
-        self._announce(JournalCommitted("ok", time.perf_counter() - started))
-        self._committed(opened, closed)
+        self.announce(JournalCommitted("ok", time.perf_counter() - started))
+        self.committed(opened, closed)
 
 
 def _is_of(half: Turn | TurnClosed, what: Forgetting, erased: set[str]) -> bool:
@@ -210,7 +199,7 @@ PRUNE_EVERY_S = 3600.0
 class _Expiring(WriteBehind[T]):
     """Forgets what is past its time, also where nothing is recorded any more."""
 
-    _clock: Callable[[], float]
+    clock: Callable[[], float]
 
     async def keep_small(self) -> None:
         """Until cancelled."""
@@ -221,7 +210,7 @@ class _Expiring(WriteBehind[T]):
     async def prune(self) -> None:
         """Forget what is past its time."""
         with suppress(JournalError):  # it is tried again
-            await self._prune(self._clock())
+            await self._prune(self.clock())
 
     @abstractmethod
     async def _prune(self, now: float) -> None:
@@ -248,6 +237,7 @@ class ConversationRecording(Protocol):
         """Forget messages of turns from before this time, and conversations of which nothing is left; how many."""
 
 
+@dataclass(eq=False)
 class ConversationWriter(_Expiring[tuple[SaidHalf, float]]):
     """Writes every ``interval_s``; at most ``queue_bytes_max`` bytes wait, further halves are dropped. Halves wait on
     whose turn is not in the journal yet. Forgets what is older than ``retention_s``.
@@ -255,35 +245,34 @@ class ConversationWriter(_Expiring[tuple[SaidHalf, float]]):
     ``missed`` counts halves that were not kept, ``removed`` what went again, both by reason; ``written`` messages.
     """
 
-    def __init__(
-        self,
-        records: ConversationRecording,
-        limits: ConversationLimits,
-        *,
-        retention_s: float,
-        interval_s: float = 1.0,
-        queue_bytes_max: int = 64 * 1024**2,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        super().__init__("write conversations", batch_max=HALVES_MAX, interval_s=interval_s, retry_s=HALVES_RETRY_S)
-        self.limits = limits
-        self._records, self._retention_s, self._clock = records, retention_s, clock
-        self._bytes, self._bytes_max = 0, queue_bytes_max
+    what = "write conversations"
+    batch_max, retry_s = HALVES_MAX, HALVES_RETRY_S
+    records: ConversationRecording
+    limits: ConversationLimits
+    _: KW_ONLY
+    retention_s: float
+    interval_s: float = 1.0
+    queue_bytes_max: int = 64 * 1024**2
+    clock: Callable[[], float] = time.time
+    written: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._bytes = 0
         self.missed = Counter({QUEUE_FULL: 0, NO_TURN: 0, TURNED_AWAY: 0})
         self.removed: Counter[str] = Counter({EXPIRED: 0, "messages_max": 0, "per_user_max": 0})
-        self.written = 0
 
     def add(self, half: SaidHalf) -> None:
         """Never waits, never raises."""
-        if self._bytes + half.size > self._bytes_max:
+        if self._bytes + half.size > self.queue_bytes_max:
             self.missed[QUEUE_FULL] += 1
             return
         self._bytes += half.size
-        self._put((half, self._clock()))
+        self._put((half, self.clock()))
 
     async def _write(self, batch: list[tuple[SaidHalf, float]]) -> None:
-        done = await self._records.record_said([half for half, _ in batch], self.limits)
-        waiting, now = {id(half) for half in done.waiting}, self._clock()
+        done = await self.records.record_said([half for half, _ in batch], self.limits)
+        waiting, now = {id(half) for half in done.waiting}, self.clock()
         for half, since in batch:
             if id(half) in waiting and now - since < TURN_WAIT_S:
                 self._put((half, since))
@@ -295,8 +284,8 @@ class ConversationWriter(_Expiring[tuple[SaidHalf, float]]):
         self.removed.update(done.removed)
 
     async def _prune(self, now: float) -> None:
-        before = now - self._retention_s
-        while gone := (await self._records.prune_conversations(said_before=before))["messages"]:
+        before = now - self.retention_s
+        while gone := (await self.records.prune_conversations(said_before=before))["messages"]:
             self.removed[EXPIRED] += gone
 
 
@@ -313,39 +302,36 @@ class UsageRetention:
     days_days: int = 1100
 
 
+@dataclass(eq=False)
 class UsageWriter(_Expiring[UsageRow]):
-    """Writes when ``rows`` wait and every ``interval_s``; at most ``queue_max`` wait, further ones are ``dropped``."""
+    """Writes when ``full`` rows wait and every ``interval_s``; at most ``queue_max`` wait, further ones are
+    ``dropped``."""
 
-    def __init__(
-        self,
-        records: UsageRecords,
-        retention: UsageRetention,
-        *,
-        rows: int = 100,
-        interval_s: float = 3600.0,
-        queue_max: int = 10_000,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        super().__init__(
-            "write the statistics of use", batch_max=ROWS_MAX, interval_s=interval_s, retry_s=ROWS_RETRY_S, full=rows
-        )
-        self._records, self._retention, self._clock = records, retention, clock
-        self._queue_max = max(queue_max, rows)
-        self.dropped = self.written = 0
+    what = "write the statistics of use"
+    batch_max, retry_s = ROWS_MAX, ROWS_RETRY_S
+    records: UsageRecords
+    retention: UsageRetention
+    _: KW_ONLY
+    full: float = 100
+    interval_s: float = 3600.0
+    queue_max: int = 10_000
+    clock: Callable[[], float] = time.time
+    written: int = field(init=False, default=0)
+    dropped: int = field(init=False, default=0)
 
     def add(self, row: UsageRow) -> None:
         """Never waits, never raises."""
-        if len(self) >= self._queue_max:
+        if len(self) >= max(self.queue_max, self.full):
             self.dropped += 1
         else:
             self._put(row)
 
     async def _write(self, batch: list[UsageRow]) -> None:
-        self.written += await self._records.add_usage(batch)
+        self.written += await self.records.add_usage(batch)
 
     async def _prune(self, now: float) -> None:
-        kept = self._retention
-        await self._records.prune_usage(
+        kept = self.retention
+        await self.records.prune_usage(
             requests_before=now - kept.requests_days * DAY_S,
             hours_before=now - kept.hours_days * DAY_S,
             days_before=now - kept.days_days * DAY_S,

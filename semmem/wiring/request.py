@@ -101,7 +101,7 @@ def journal_writer(
     return JournalWriter(
         backends.journal,
         queue_max=settings.journal.queue_max,
-        commit_interval_s=settings.journal.commit_interval_ms / 1000 * WAITING_SHARE,
+        interval_s=settings.journal.commit_interval_ms / 1000 * WAITING_SHARE,
         announce=announce,
         committed=committed,
     )

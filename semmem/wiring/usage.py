@@ -23,7 +23,7 @@ class Recording:
         self.writer = UsageWriter(
             records,
             rules.fill(UsageRetention),
-            rows=rules.flush_rows,
+            full=rules.flush_rows,
             interval_s=rules.flush_s,
             queue_max=rules.queue_max,
         )

@@ -57,7 +57,7 @@ async def running(worker: Any) -> AsyncIterator[None]:
 
 
 def writer_for(journal: Recording, **limits: Any) -> JournalWriter:
-    return JournalWriter(journal, **{"commit_interval_s": 0.005, "retry_s": 0.005} | limits)
+    return JournalWriter(journal, **{"interval_s": 0.005, "retry_s": 0.005} | limits)
 
 
 async def test_halves_that_arrive_together_share_a_commit() -> None:
@@ -192,7 +192,7 @@ async def test_a_full_queue_still_takes_what_says_that_words_are_not_to_be_kept(
 
 async def test_a_commit_has_a_limit() -> None:
     journal = Recording()
-    writer = writer_for(journal, commit_halves_max=2)
+    writer = writer_for(journal, batch_max=2)
     async with running(writer):
         for name in "abcde":
             writer.offer(turn(name))

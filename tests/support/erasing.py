@@ -48,7 +48,7 @@ class Erasing:
         self.shown = Ledger()
         self.hidden = HidingStore(ObservedStore(store, Metrics(), "test"), Marks())
         self.store = HotMemories(self.hidden, spawn=self.tasks.spawn)
-        self.writer = JournalWriter(journal, commit_interval_s=0.01, retry_s=0.05)
+        self.writer = JournalWriter(journal, interval_s=0.01, retry_s=0.05)
         self.sessions = Sessions(journal)
         self.notes = AccessRecorder(journal)
         self.announced: list[Event] = []

@@ -19,7 +19,7 @@ def at_once(world: ErasedWorld) -> AtOnceLearner:
     made = AtOnceLearner(
         AtOnce(world.journal, RulesExtractor(), world.learning.storing), world.learning.settling, world.erasing.holds
     )
-    world.erasing.writer._committed = made.committed
+    world.erasing.writer.committed = made.committed
     return made
 
 

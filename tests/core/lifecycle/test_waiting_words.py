@@ -146,7 +146,7 @@ async def test_learning_at_once_at_any_moment_of_it_does_not_bring_it_back(tmp_p
             world.learning.settling,
             world.erasing.holds,
         )
-        world.erasing.writer._committed = at_once.committed
+        world.erasing.writer.committed = at_once.committed
         store.pause_s = 0.005
         world.say("I keep bees.")
         await asyncio.sleep(wait_s)

@@ -64,7 +64,7 @@ async def test_what_never_left_the_queue_is_known_to_the_others_after_its_erasur
 ) -> None:
     """The journal was locked while it was said. Another replica is asked next, in the same conversation."""
     there = Talk(talk.journal)
-    writer = JournalWriter(talk.journal, commit_interval_s=0.0)
+    writer = JournalWriter(talk.journal, interval_s=0.0)
     talk.queue.offer = writer.offer  # type: ignore[method-assign]
     await talk.ask(*asked_before, session="s")
     await erase(talk, writer)

@@ -209,7 +209,7 @@ async def test_rows_are_written_after_their_time_when_they_are_few() -> None:
 async def test_rows_wait_for_a_journal_that_is_away_and_too_many_are_dropped_and_counted() -> None:
     records = Records()
     records.away = True
-    one = writer(records, rows=10, queue_max=40)
+    one = writer(records, full=10, queue_max=40)
     made = rows(script(60, seed=1, begins=NOON))
     for row in made:
         one.add(row)
