@@ -21,7 +21,8 @@ from bench.plan import Place, Plan, Say
 from bench.recalling import drop, milvus_at, new_name, run, settings_for, uri_of
 from demo.processes import Failed
 from semmem.backends.worker_process import WorkerProcess
-from semmem.background import JournalWriter, OffloadThreads, Tasks
+from semmem.background import OffloadThreads, Tasks
+from semmem.background.writers import JournalWriter
 from semmem.config import Settings
 from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
 from semmem.lifecycle.hiding_store import HidingStore, Marks

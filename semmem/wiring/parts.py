@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from functools import partial
 
 from semmem import __version__
-from semmem.background import DriftLoop, RecordWatch, Warming
+from semmem.background.in_process import RecordWatch, Warming
+from semmem.background.learner import DriftLoop
 from semmem.backup.exporting import Everybody
 from semmem.config import effective
 from semmem.config.settings import Settings

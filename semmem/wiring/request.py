@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
+from semmem.background import OffloadThreads
+from semmem.background.at_once import AtOnceLearner
+from semmem.background.writers import JournalWriter
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.dialects.parsing import ParseLimits

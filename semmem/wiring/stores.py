@@ -19,7 +19,7 @@ from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.sql.database import JournalLimits, ServerLimits
 from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import PatientEmbedder
+from semmem.background.learner import PatientEmbedder
 from semmem.backup.exporting import Everybody
 from semmem.config.backends_section import MilvusSection, QdrantSection
 from semmem.config.settings import Settings

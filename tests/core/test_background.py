@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
+from semmem.background import Tasks
+from semmem.background.learner import DriftLoop, Learner
+from semmem.background.writers import JournalWriter
 from semmem.memory import Forgetting, Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.learning import Batch, BatchRules

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import JournalWriter, Tasks
+from semmem.background import Tasks
+from semmem.background.writers import JournalWriter
 from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import InThread

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import ConversationWriter
-from semmem.background.writers import HALVES_MAX, NO_TURN, QUEUE_FULL, TURN_WAIT_S
+from semmem.background.writers import HALVES_MAX, NO_TURN, QUEUE_FULL, TURN_WAIT_S, ConversationWriter
 from semmem.conversations.tap import Tap, new_results
 from semmem.envoy.wire import body_reply, read_ticket
 from semmem.exchange import Exchange, RequestResult

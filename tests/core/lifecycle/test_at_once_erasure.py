@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.background import AtOnceLearner
+from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.rules import RulesExtractor
 from semmem.memory import Scope

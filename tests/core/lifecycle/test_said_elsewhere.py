@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.background import AtOnceLearner
+from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
 from semmem.lifecycle.erasure import ErasurePending
 from semmem.memory import MemoryStatus, Scope

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from semmem.background import AtOnceLearner
+from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.contradiction import Judged, Verdict
 from semmem.extraction.pair_judge import Open, PairJudge

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from semmem.background import JournalWriter
+from semmem.background.writers import JournalWriter
 from semmem.memory import Forgetting, Scope
 from tests.core.turns.talk import ReticentJournal, Talk
 from tests.support.empty_journal import empty_journal

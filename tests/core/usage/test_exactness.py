@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import UsageRetention, UsageWriter
+from semmem.background.writers import UsageRetention, UsageWriter
 from semmem.dialects import DIALECTS as SERVED
 from semmem.ports.usage import user_name
 from semmem.usage.report import Days, UsageReport, longest_streak

@@ -13,7 +13,8 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.marks import digest
-from semmem.background import Tasks, UsageRetention, UsageWriter
+from semmem.background import Tasks
+from semmem.background.writers import UsageRetention, UsageWriter
 from semmem.dialects import BY_NAME
 from semmem.memory import Answer, Conversation, Message, PromptCache, Role, Scope, TurnEnding
 from semmem.ports.erasure import Mark

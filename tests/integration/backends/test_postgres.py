@@ -19,7 +19,8 @@ from sqlalchemy import Connection, text
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import DEAF, DUE, MISSED, ServerLimits
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import JournalWriter, Tasks
+from semmem.background import Tasks
+from semmem.background.writers import JournalWriter
 from semmem.memory import Forgetting, Scope, Source
 from semmem.ports.errors import JournalError, JournalUnavailable
 from semmem.wiring.stores import open_journal
