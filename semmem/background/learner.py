@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Protocol
 
 from semmem.background.tasks import Outage, Tasks
+from semmem.extraction.drift import DriftWatch
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder, EmbedderWrapper
 from semmem.ports.errors import JournalError, SemmemError
@@ -132,32 +133,27 @@ def _rest_s(rules: BatchRules) -> float:
     return min(REST_S, *(REST_SHARE * time_s for time_s in times_s if time_s))
 
 
-@dataclass(eq=False)
-class DriftLoop:
-    """Looks for changes of topic every ``interval_s``, while ``can_look``, and calls ``nudge`` when it found one.
-
-    ``look`` is given the time. A look that fails is made up for by the next one.
-    """
-
-    look: Callable[[float], Awaitable[int]]
-    nudge: Callable[[], None]
-    _: KW_ONLY
-    interval_s: float = 5.0
-    clock: Callable[[], float] = time.time
-
-    async def run(self, can_look: Callable[[], bool] = lambda: True) -> None:
-        """Look until cancelled."""
-        outage = Outage(log, "look at topics", level=logging.WARNING)
-        while True:
-            await asyncio.sleep(self.interval_s)
-            if not can_look():
-                continue
-            try:
-                if await self.look(self.clock()):
-                    self.nudge()
-                outage.worked()
-            except SemmemError as error:
-                outage.failed(type(error).__name__)
+async def watch_topics(
+    watch: Callable[[], DriftWatch | None],
+    nudge: Callable[[], None],
+    can_look: Callable[[], bool] = lambda: True,
+    *,
+    interval_s: float = 5.0,
+    clock: Callable[[], float] = time.time,
+) -> None:
+    """Call ``nudge`` when a change of topic, seen by the watch of the moment, has made a batch due; until cancelled. A
+    look that fails is made up for by the next one."""
+    outage = Outage(log, "look at topics", level=logging.WARNING)
+    while True:
+        await asyncio.sleep(interval_s)
+        if (current := watch()) is None or not can_look():
+            continue
+        try:
+            if await current.look(clock()):
+                nudge()
+            outage.worked()
+        except SemmemError as error:
+            outage.failed(type(error).__name__)
 
 
 class PatientEmbedder(EmbedderWrapper):

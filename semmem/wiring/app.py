@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from semmem.background import Tasks
+from semmem.background.learner import watch_topics
 from semmem.config.settings import Settings
 from semmem.management.activity_api import Activity
 from semmem.management.health import create_health
@@ -32,7 +33,7 @@ from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import open_backends, tracing
 from semmem.wiring.front import front, serve
 from semmem.wiring.maintenance import CANNOT_WRITE, StoreWatch
-from semmem.wiring.parts import Parts, drift_loop, metrics_page
+from semmem.wiring.parts import Parts, metrics_page
 from semmem.wiring.reload import Read, Reloading
 from semmem.wiring.replicas import Kept
 from semmem.wiring.serving import Serving, Workshop
@@ -187,8 +188,8 @@ class App:
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
             self._tasks.keep("turns that were left", parts.at_once.run)
-        drift = drift_loop(lambda: self._front.serving.learning.drift, parts.learner.nudge)
-        self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
+        drift, nudge = (lambda: self._front.serving.learning.drift), parts.learner.nudge
+        self._tasks.keep("topics", lambda: watch_topics(drift, nudge, lambda: self._embedder_answers))
 
     async def _open_store(self, store: StoreWatch) -> None:
         """A store that answers but does not fit is fatal."""

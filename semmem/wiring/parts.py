@@ -12,7 +12,6 @@ from functools import partial
 
 from semmem import __version__
 from semmem.background.in_process import RecordWatch, Warming
-from semmem.background.learner import DriftLoop
 from semmem.backup.exporting import Everybody
 from semmem.config import effective
 from semmem.config.settings import Settings
@@ -50,7 +49,6 @@ from semmem.wiring.usage import Recording
 
 WARM_SHARE = 0.5
 """Of the time that a request gives the store, a read and a search of nothing take no more in a store that is warm."""
-DRIFT_INTERVAL_S = 5.0
 
 
 class Parts:
@@ -175,16 +173,6 @@ def learning_side(
         maintenance.upkeep(settings, opened.backends, opened.store_backend, announce),
         drift_watch(settings, patient),
     )
-
-
-def drift_loop(watch: Callable[[], DriftWatch | None], nudge: Callable[[], None]) -> DriftLoop:
-    """Calls ``nudge`` when a change of topic, seen by the watch of the moment, has made a batch due."""
-
-    async def look(now: float) -> int:
-        current = watch()
-        return 0 if current is None else await current.look(now)
-
-    return DriftLoop(look, nudge, interval_s=DRIFT_INTERVAL_S)
 
 
 def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
