@@ -223,6 +223,23 @@ async def test_rows_wait_for_a_journal_that_is_away_and_too_many_are_dropped_and
     assert list(records.kept) == [row.id for row in made[:40]]
 
 
+async def test_rows_that_could_not_be_written_are_tried_again_soon_and_not_after_their_time() -> None:
+    records = Records()
+    records.away = True
+    one = writer(records, full=2, interval_s=3600.0)
+    one.retry_s = 0.01
+    tasks = Tasks()
+    tasks.spawn("usage", one.run())
+    for row in rows(script(2, seed=1, begins=NOON)):
+        one.add(row)
+    await asyncio.sleep(0.05)
+    assert len(one) == 2
+    records.away = False
+    assert await one.drained(2.0)
+    await tasks.cancel()
+    assert one.written == 2
+
+
 async def test_a_row_that_is_written_twice_counts_once(journal: SqlJournal) -> None:
     made = rows(script(50, seed=2, begins=NOON))
     assert [await journal.add_usage(made[:30]), await journal.add_usage(made)] == [30, 20]
