@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -33,18 +33,18 @@ from semmem.compression.cutting import (
 from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Job
 from semmem.compression.rendering import rendered
-from semmem.dialects import Malformed, ParsedRequest
-from semmem.memory import Conversation, Element, Replacement
+from semmem.dialects import Malformed
+from semmem.exchange.features import Feature, PendingRequest
+from semmem.memory import Element, Replacement
+from semmem.ports import spans
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, LongRequest, nobody_listens
 from semmem.ports.session_states import SessionState
 from semmem.request.body_work import BodyWork
-from semmem.request.deadline import Deadline
 from semmem.request.head import RequestHead
 from semmem.request.permission import Permission
 from semmem.retrieval.context import estimate_tokens
 from semmem.retrieval.fence import Fence
-from semmem.turns.recorder import CurrentTurn
 
 HEADER = "x-semmem-compression"
 NONE = 0
@@ -67,35 +67,10 @@ class CompressionRules:
     source_chars_max: int = 400_000
 
 
-class Compressed(Struct, frozen=True):
-    """How a request is compressed: what takes the place of how many messages, and the estimated tokens of all its
-    messages before and after. ``conversation`` is what is left of it, ``gone`` the places of the messages that are
-    not."""
-
-    replacement: Replacement
-    conversation: Conversation
-    messages: int
-    tokens_before: int
-    tokens_after: int
-    gone: frozenset[int] = frozenset()
-
-
-class Asked(Struct, frozen=True):
-    """A request, as far as compressing it goes. ``said`` is its conversation without blocks of semmem's."""
-
-    head: RequestHead
-    parsed: ParsedRequest
-    said: Conversation
-    body_bytes: int
-    deadline: Deadline
-    now: float
-
-
 class _Long(Struct, frozen=True):
     """A request that may be long enough, of the turn of this id: its elements, and the estimated tokens of each."""
 
-    asked: Asked
-    turn: CurrentTurn
+    pending: PendingRequest
     turn_id: str
     elements: Sequence[Element]
     tokens: Sequence[int]
@@ -113,67 +88,76 @@ not answer in time; there is no state yet; there is one, of another history; it 
 
 
 @dataclass(eq=False, repr=False)
-class Compressor:
-    """Holds nothing of any request; ``known`` and ``begun`` are of the process. ``is_erased``: whether anything of the
-    user's is being erased at the moment, or just was; no state of theirs is used then."""
+class Compressor(Feature):
+    """Holds nothing of any request; ``known`` and ``begun`` are of the process.
+    ``is_erased``: whether anything of the user's is being erased at the moment, or just was; no state of theirs is used
+    then."""
 
     known: KnownStates
     begun: BegunTurns
     jobs: Jobs
     fence: Fence
     rules: CompressionRules
+    work: BodyWork
     announce: Announce = nobody_listens
     is_erased: Callable[[str], bool] = lambda _user: False
 
-    async def compress(self, asked: Asked, turn: CurrentTurn, allowed: Permission, work: BodyWork) -> Compressed | None:
-        """How the request is compressed; None when it goes on as it came. Raises nothing expected."""
-        if asked.body_bytes < self.rules.from_tokens or turn.id is None or turn.messages is None:
-            return None
-        if not turn.scope.session or self.is_erased(turn.scope.user) or asked.said is not asked.parsed.conversation:
-            return None  # the last: with blocks of ours in it, from a proxy before
-        try:
-            long = await work.do(asked.body_bytes, partial(_read, asked, turn, turn.id), until=asked.deadline.at)
-        except (Malformed, TimeoutError):
-            return None
-        if sum(long.tokens) < self.rules.from_tokens:
-            return None
-        if is_switched_off(asked.head):
-            self.announce(LongRequest(OFF))
-            return None
-        return await self._long(long, allowed)
+    async def after_turn(self, pending: PendingRequest) -> None:
+        """What takes the place of a long request's older messages. Memories are then found for what is left of it."""
+        if pending.body is None:  # a history that was added here is not made shorter
+            with spans.step("semmem.compress"):
+                await self._compress(pending)
 
-    async def _long(self, long: _Long, allowed: Permission) -> Compressed | None:
+    async def _compress(self, pending: PendingRequest) -> None:
+        turn, request = pending.turn, pending.request
+        if request.body_bytes < self.rules.from_tokens or turn.id is None or turn.messages is None:
+            return
+        if not turn.scope.session or self.is_erased(turn.scope.user):
+            return
+        if pending.said is not request.parsed.conversation:
+            return  # with blocks of ours in it, from a proxy before
+        try:
+            reading = partial(_read, pending, turn.id)
+            long = await self.work.do(request.body_bytes, reading, until=request.deadline.at)
+        except (Malformed, TimeoutError):
+            return
+        if sum(long.tokens) < self.rules.from_tokens:
+            return
+        if is_switched_off(request.head):
+            self.announce(LongRequest(OFF))
+            return
+        await self._long(long, pending.asker.allowed)
+
+    async def _long(self, long: _Long, allowed: Permission) -> None:
         start = cut(long.elements, turns_kept=self.rules.turns_kept)
         if start is None:
             self.announce(LongRequest(UNFIT))
-            return None
-        user = long.turn.scope.user
+            return
+        user, turn = long.pending.turn.scope.user, long.pending.turn
         states = await self._states(long)
         if states is None:
             self.begun.put(long.turn_id, user, self.begun.get(long.turn_id) or NONE)
             self.announce(LongRequest(LATE))
-            return None
+            return
         fitting = [state for state in states if self._fits(state, long.elements)]
-        turns = users_of(long.asked.said)
-        if allowed.store and not (long.turn.opened is not None and long.turn.opened.resumed):
+        turns = users_of(long.pending.said)
+        if allowed.store and not (turn.opened is not None and turn.opened.resumed):
             self._order(long, start, turns, fitting)
         if not allowed.read:
-            return None
+            return
         used = self._chosen(long.turn_id, user, turns, fitting)
         if used is None:
             self.announce(LongRequest(CHANGED if states and not fitting else NO_STATE))
-            return None
-        done = self._compressed(used, long)
-        self.announce(LongRequest(COMPRESSED, done.tokens_before, done.tokens_after))
-        return done
+        else:
+            self._replace(used, long)
 
     # --- which state -------------------------------------------------------------------------------------------------
 
     async def _states(self, long: _Long) -> list[SessionState] | None:
-        asked, scope = long.asked, long.turn.scope
+        scope, now = long.pending.turn.scope, long.pending.question.now
         try:
-            async with asked.deadline.limit(), asyncio.timeout(self.rules.lookup_s):
-                return await self.known.states(scope.user, scope.session or "", now=asked.now)
+            async with long.pending.request.deadline.limit(), asyncio.timeout(self.rules.lookup_s):
+                return await self.known.states(scope.user, scope.session or "", now=now)
         except (TimeoutError, JournalError):
             return None
 
@@ -193,13 +177,17 @@ class Compressor:
             return chosen
         return next((state for state in fitting if state.turns == had), None)
 
-    def _compressed(self, state: SessionState, long: _Long) -> Compressed:
-        elements, said = long.elements, long.asked.said
+    def _replace(self, state: SessionState, long: _Long) -> None:
+        elements, pending = long.elements, long.pending
         places = replaceable(elements, start_behind(elements, state.replaced) or 0)
         text = rendered(state.state, lambda inside: self.fence.mark(state.user, inside))
-        before, gone = sum(long.tokens), gone_of(said, elements, places)
+        gone, before = gone_of(pending.said, elements, places), sum(long.tokens)
         after = before - sum(long.tokens[place] for place in places) + estimate_tokens(text)
-        return Compressed(Replacement(places, text), kept_of(said, gone), len(places), before, after, gone)
+        pending.replacement, pending.gone = Replacement(places, text), gone
+        pending.question = replace(pending.question, conversation=kept_of(pending.said, gone))
+        counted = ("compressed", len(places)), ("compressed_from_tokens", before), ("compressed_to_tokens", after)
+        pending.notes = (*pending.notes, *counted)
+        self.announce(LongRequest(COMPRESSED, before, after))
 
     # --- the next state ----------------------------------------------------------------------------------------------
 
@@ -207,7 +195,7 @@ class Compressor:
         """Have a state made, unless the newest is of a few turns ago, or the state would hardly be shorter."""
         if fitting and turns - fitting[0].turns < self.rules.renew_turns:
             return
-        elements, turn, asked = long.elements, long.turn, long.asked
+        elements, turn, pending = long.elements, long.pending.turn, long.pending
         places = replaceable(elements, start)
         if sum(long.tokens[place] for place in places) < WORTH_TIMES * self.rules.state_tokens_max:
             return
@@ -221,18 +209,18 @@ class Compressor:
                 replaced=len(places),
                 digest=digest_of(elements, places),
                 turns=turns,
-                at=asked.now,
+                at=pending.question.now,
                 parts=parts,
-                said=places_of(turn, users_before(asked.said, elements, start)),
+                said=places_of(turn, users_before(pending.said, elements, start)),
                 before=None if is_whole else fitting[0].state,
             )
         )
 
 
-def _read(asked: Asked, turn: CurrentTurn, turn_id: str) -> _Long:
+def _read(pending: PendingRequest, turn_id: str) -> _Long:
     """To estimate tokens takes as long as to read elements. Raises Malformed."""
-    elements = asked.parsed.elements()
-    return _Long(asked, turn, turn_id, elements, [tokens_of([element]) for element in elements])
+    elements = pending.request.parsed.elements()
+    return _Long(pending, turn_id, elements, [tokens_of([element]) for element in elements])
 
 
 def is_switched_off(head: RequestHead) -> bool:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
 from google.protobuf import struct_pb2
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.exchange import RequestResult
-from semmem.ports.conversations import Step
 from semmem.ports.spans import NOWHERE, Place
-from semmem.ports.usage import Asked
 from semmem.request.head import RequestHead, read_headers
 from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
-
-T = TypeVar("T")
 
 NAMESPACE = "semmem"
 """The dynamic metadata namespace that joins the two filters of one request."""
@@ -46,8 +41,8 @@ RESPONSE_WANTED: bytes = pb.ProcessingResponse(
     ),
 ).SerializeToString()
 
-_ASKED = msgspec.json.Decoder(Asked)
-_STEP = msgspec.json.Decoder(Step)
+_OWN = frozenset({"outcome", "store", "turn", "dialect", "earlier", "traceparent", "tracestate", "switched_off"})
+"""Texts in the metadata that are no notes of features."""
 
 _SOME_TURN = "t_" + "0" * 32
 """As long as the name of any turn."""
@@ -119,15 +114,8 @@ def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
         return None
     earlier = tuple(str(fields.get("earlier", "")).split())
     place = Place(str(fields.get("traceparent", "")), str(fields.get("tracestate", "")))
-    asked, step = _told(_ASKED, fields.get("asked")), _told(_STEP, fields.get("step"))
-    return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place, asked, step)
-
-
-def _told(decoder: msgspec.json.Decoder[T], said: Any) -> T | None:
-    try:
-        return decoder.decode(said) if isinstance(said, str) else None
-    except msgspec.MsgspecError:  # another build's
-        return None
+    notes = tuple((name, told) for name, told in fields.items() if isinstance(told, str) and name not in _OWN)
+    return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place, notes)
 
 
 def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> bytes:
@@ -152,7 +140,7 @@ def body_reply(result: RequestResult) -> bytes:
         return _reply(result).SerializeToString()
     if ticket is None:
         return _unchanged(result.outcome)
-    is_plain = not ticket.earlier and ticket.place is NOWHERE and ticket.asked is None and ticket.step is None
+    is_plain = not ticket.earlier and ticket.place is NOWHERE and not ticket.notes
     if not is_plain or len(ticket.turn_id) != len(_SOME_TURN) or not ticket.turn_id.isascii():
         return _reply(result).SerializeToString()
     before, after = _around_turn(result.outcome, ticket.dialect)
@@ -189,20 +177,14 @@ def metadata(result: RequestResult) -> struct_pb2.Struct:
     fields: dict[str, str | bool | float] = {"outcome": str(result.outcome), "store": result.ticket is not None}
     if result.ticket is not None:
         fields |= {"turn": result.ticket.turn_id, "dialect": result.ticket.dialect}
-        if result.ticket.asked is not None:
-            fields["asked"] = msgspec.json.encode(result.ticket.asked).decode()
-        if result.ticket.step is not None:
-            fields["step"] = msgspec.json.encode(result.ticket.step).decode()
+        fields |= result.ticket.notes
         if result.ticket.earlier:
             fields["earlier"] = " ".join(result.ticket.earlier)
         place = result.ticket.place
         fields |= {name: value for name in ("traceparent", "tracestate") if (value := getattr(place, name))}
     if result.injected:
         fields["injected"] = result.injected
-    if result.compressed is not None:
-        done = result.compressed
-        fields |= {"compressed": done.messages}
-        fields |= {"compressed_from_tokens": done.tokens_before, "compressed_to_tokens": done.tokens_after}
+    fields |= result.notes
     if result.switched:
         fields["switched_off"] = str(result.switched)
     struct = struct_pb2.Struct()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import Struct, structs
@@ -14,7 +14,7 @@ from semmem.ports.events import Announce, PromptPrefix, nobody_listens
 from semmem.ports.session_states import START, ShownBlock
 from semmem.request.outcome import Outcome
 from semmem.request.question import Question
-from semmem.retrieval.block import NOTHING, Before, Block
+from semmem.retrieval.block import NOTHING, Before, Block, memories_in
 from semmem.retrieval.ledger.anchors import Anchor
 from semmem.retrieval.ledger.ledger import ERASED, LATE, Ledger, Page
 from semmem.retrieval.ledger.truth import absent, unfit
@@ -37,6 +37,15 @@ class Shown(Struct, frozen=True):
     blocks: tuple[Block, ...] = ()
     has: tuple[str, ...] = ()
     hits: tuple[Hit, ...] = ()
+
+    @property
+    def injected(self) -> int:
+        """Memories in the blocks."""
+        return len({each for block in self.blocks for each in block.ids})
+
+    @property
+    def tokens(self) -> int:
+        return sum(block.tokens for block in self.blocks)
 
 
 class SessionRequest(Struct, frozen=True):
@@ -93,18 +102,26 @@ class _Open(Struct, frozen=True):
 
 
 class Showing:
-    """Holds nothing of any request."""
+    """Holds nothing of any request. ``note_uses`` is told whose memories were found for a prompt, which, and when; it
+    must neither wait nor raise."""
 
-    def __init__(self, ledger: Ledger, recall: Recall, announce: Announce = nobody_listens) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        recall: Recall,
+        announce: Announce = nobody_listens,
+        note_uses: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
+    ) -> None:
         self._ledger = ledger
         self._recall = recall
         self._announce = announce
+        self._note_uses = note_uses
 
     async def show(self, asked: SessionRequest, find: Find) -> Shown:
         """What the prompt is given: what it was given before, and what ``find`` finds beside it."""
         anchors = asked.anchors
         if asked.turn is None or asked.session is None:
-            return _shown(_placed(await find(Before(at=anchors[-1].at if anchors else 0)), asked), [])
+            return _shown(await self._found(asked, find, Before(at=anchors[-1].at if anchors else 0)), [])
         opened = await self._open(asked, asked.session)
         again = self._again(opened)
         if sum(block.tokens for block in again) > self._recall.tokens_max:  # of branches that have come together
@@ -112,7 +129,7 @@ class Showing:
             opened, again = structs.replace(opened, blocks={}), []
         if not asked.is_new and (own := _own(opened)) is not None:
             return _repeated(opened, own, again)
-        recalled = _placed(await find(_before(opened, again)), asked)
+        recalled = await self._found(asked, find, _before(opened, again))
         if recalled.compacted:
             self._ledger.clear(opened.page, COMPACTED)
             again = []
@@ -137,6 +154,12 @@ class Showing:
         return Before(blocks=blocks, tokens=sum(block.tokens for block in blocks))
 
     # --- steps -------------------------------------------------------------------------------------------------------
+
+    async def _found(self, asked: SessionRequest, find: Find, before: Before) -> Recalled:
+        recalled = await find(before)
+        if recalled.hits:
+            self._note_uses(asked.question.scope.user, memories_in(recalled.hits), asked.question.now)
+        return _placed(recalled, asked)
 
     async def _open(self, asked: SessionRequest, session: str) -> _Open:
         anchors, scope, said, now = asked.anchors, asked.question.scope, asked.question.conversation, asked.question.now

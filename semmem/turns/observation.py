@@ -8,9 +8,7 @@ from msgspec import Struct
 
 from semmem.dialects import AnswerReader
 from semmem.memory import Answer, PromptCache, TurnEnding
-from semmem.ports.conversations import Step
 from semmem.ports.spans import NOWHERE, Place
-from semmem.ports.usage import Asked
 from semmem.turns.encodings import Decoder, Undecodable
 
 
@@ -18,16 +16,14 @@ class Ticket(Struct, frozen=True):
     """What the request phase hands to the response phase of the same exchange, through Envoy's dynamic metadata.
 
     ``earlier`` are turns of the same request that stand before this one without an answer: they end as it does.
-    ``place``: where the request stands in a trace. ``asked``: what the statistics of use want of the request, where
-    such are kept. ``step``: where in its turn the answer stands, where conversations are kept.
+    ``place``: where the request stands in a trace. ``notes``: what features want to know again, by their names.
     """
 
     turn_id: str
     dialect: str
     earlier: tuple[str, ...] = ()
     place: Place = NOWHERE
-    asked: Asked | None = None
-    step: Step | None = None
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 class Closing(Protocol):

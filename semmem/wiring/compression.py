@@ -14,6 +14,7 @@ from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.extraction.work import InThread
 from semmem.ports.events import Announce
+from semmem.request.body_work import BodyWork
 from semmem.retrieval.fence import Fence
 from semmem.wiring.backends import Backends
 
@@ -43,12 +44,13 @@ class Compression:
         )
         self.is_erased = is_erased
 
-    def compressor(self, settings: Settings, backends: Backends, announce: Announce) -> Compressor | None:
+    def feature(self, settings: Settings, backends: Backends, work: BodyWork, announce: Announce) -> Compressor | None:
         """None where long requests stay as they are."""
         if not settings.compression.enabled:
             return None
         rules = settings.compression.fill(CompressionRules)
-        return Compressor(self.known, self.begun, self.maker, fence_of(backends), rules, announce, self.is_erased)
+        fence = fence_of(backends)
+        return Compressor(self.known, self.begun, self.maker, fence, rules, work, announce, self.is_erased)
 
 
 def making(settings: Settings, backends: Backends) -> Making:

@@ -11,11 +11,14 @@ from semmem.background.derived import TalkPlacer
 from semmem.background.writers import ConversationWriter
 from semmem.config.settings import Settings
 from semmem.conversations.chains import Chained, Chains
+from semmem.conversations.feature import ConversationsFeature
 from semmem.conversations.tap import Tap
 from semmem.lifecycle.hiding_store import Marks
 from semmem.management.conversations import Conversations
 from semmem.ports.conversations import ConversationLimits
 from semmem.ports.embedder import shipped_for
+from semmem.request.body_work import BodyWork
+from semmem.request.limits import ExchangeLimits
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.past_conversations import SHIPPED, LooksBack
 from semmem.wiring.backends import Backends
@@ -37,14 +40,17 @@ class ConversationRecord:
             queue_bytes_max=rules.queue_bytes_max,
         )
 
-    def tap(self) -> Tap | None:
+    def feature(self, settings: Settings, work: BodyWork, limits: ExchangeLimits) -> ConversationsFeature | None:
         """None where nothing is recorded."""
-        return Tap(self.writer.add, chars_max=self.writer.limits.message_chars_max) if self.enabled else None
+        if not self.enabled:
+            return None
+        tap = Tap(self.writer.add, chars_max=self.writer.limits.message_chars_max)
+        return ConversationsFeature(tap, self._chains(settings), work, limits)
 
-    def chains(self, settings: Settings) -> Chains | None:
+    def _chains(self, settings: Settings) -> Chains | None:
         """None where no history is added to requests."""
         rules = settings.conversations
-        if not (self.enabled and rules.chains):
+        if not rules.chains:
             return None
         return Chains(
             self._journal,

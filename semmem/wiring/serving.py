@@ -38,6 +38,7 @@ from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import usage_routes
 from semmem.management.web_tokens import VerifiedWebTokens
 from semmem.management.work_api import work_routes
+from semmem.ports.clock import Clock
 from semmem.ports.events import Announce
 from semmem.ports.spans import Tracer
 from semmem.request.asker import AskerRules
@@ -140,20 +141,21 @@ class Workshop:
     def _exchange(self, settings: Settings, backends: Backends, turns: TurnRecorder, work: BodyWork) -> Exchange:
         parts, finds = self.parts, request.recall(settings, backends, self.announce, self.spawn)
         identity, permission = request.identity(settings), request.permission_rules(settings)
+        limits = request.exchange_limits(settings)
+        features = [
+            parts.conversations.feature(settings, work, limits),
+            parts.compression.feature(settings, backends, work, self.announce),
+            parts.usage.feature(settings),
+        ]
         return Exchange(
             askers=AskerRules(identity, permission, request.verdict_rules(settings), parts.switches),
             turns=turns,
             recall=finds,
-            showing=Showing(parts.shown, finds, self.announce),
-            limits=request.exchange_limits(settings),
-            clock=time.time,
+            showing=Showing(parts.shown, finds, self.announce, parts.uses.note),
+            limits=limits,
+            clock=Clock(time.time, parts.opened.hidden.marks.after),
             work=work,
-            note_uses=parts.uses.note,
-            after=parts.opened.hidden.marks.after,
-            meter=parts.usage.meter(settings),
-            conversations=parts.conversations.tap(),
-            compressor=parts.compression.compressor(settings, backends, self.announce),
-            histories=parts.conversations.chains(settings),
+            features=[feature for feature in features if feature is not None],
         )
 
     def _api(self, settings: Settings, backends: Backends) -> FastAPI:

@@ -9,6 +9,7 @@ from semmem.background.writers import UsageRetention, UsageWriter
 from semmem.config.settings import Settings
 from semmem.management.usage_api import Usage
 from semmem.ports.usage import UsageRecords, user_name
+from semmem.usage.feature import UsageFeature
 from semmem.usage.meter import KnownNames, Meter
 from semmem.usage.report import Price, Prices, UsageReport
 
@@ -41,11 +42,11 @@ class Recording:
         if self.enabled:
             await self.key()
 
-    def meter(self, settings: Settings) -> Meter | None:
+    def feature(self, settings: Settings) -> UsageFeature | None:
         """None where nothing is recorded."""
         if not self.enabled or self._key is None:
             return None
-        return Meter(self._key, prices(settings), self._names, self.writer.add)
+        return UsageFeature(Meter(self._key, prices(settings), self._names, self.writer.add))
 
     def shown(self, settings: Settings) -> Usage:
         return Usage(

@@ -219,15 +219,15 @@ def test_the_walk_through_the_rooms_names_places_in_the_code() -> None:
 
 
 def test_a_name_that_is_not_in_the_code_is_seen() -> None:
-    assert is_code("exchange.Exchange.request")
+    assert is_code("exchange.exchange.Exchange.request")
     assert is_code("semmem.retrieval.index.hot_memories.HotMemories")
-    assert not is_code("exchange.Exchange.reqest")
+    assert not is_code("exchange.exchange.Exchange.reqest")
     assert not is_code("retrieval.index.cold_memories")
-    assert not is_code("exchange.Exchange.request.more")
+    assert not is_code("exchange.exchange.Exchange.request.more")
     assert is_key("memory.milvus.address")
     assert is_key("signals.blocked_*")
     assert not is_key("memory.milvus.adress")
-    assert is_path("semmem/exchange.py")
+    assert is_path("semmem/exchange/exchange.py")
     assert is_path("retrieval/recall.py")
     assert not is_path("recal.py")
 

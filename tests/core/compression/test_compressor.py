@@ -39,7 +39,7 @@ def is_state(element: Any) -> bool:
 async def test_a_long_session_is_sent_as_its_state_and_its_last_turns(replica: Replica, api: str) -> None:
     client = Client(replica, api)
     result, body = await client.talks(8)
-    assert result.compressed is not None
+    assert result.notes
     sent = json.loads(body)[client.api.member]
     (state,) = [element for element in sent if is_state(element)]
     assert state["role"] == "user"
@@ -48,8 +48,8 @@ async def test_a_long_session_is_sent_as_its_state_and_its_last_turns(replica: R
     kept = [element for element in sent if not is_state(element) and element.get("role") != "system"]
     assert whole[client.api.member][-len(kept) :] == kept
     assert len(kept) < len(whole[client.api.member]) - 1
-    assert result.compressed.messages == len(whole[client.api.member]) - len(kept)
-    assert result.compressed.tokens_after < result.compressed.tokens_before
+    assert dict(result.notes)["compressed"] == len(whole[client.api.member]) - len(kept)
+    assert dict(result.notes)["compressed_to_tokens"] < dict(result.notes)["compressed_from_tokens"]
 
 
 async def test_the_block_is_the_users_own_and_no_word_of_it_is_learnt(replica: Replica) -> None:
@@ -66,7 +66,7 @@ async def test_the_block_is_the_users_own_and_no_word_of_it_is_learnt(replica: R
     client.replica, client.turns = further, []
     client.api = type(client.api)(client.api.path, client.api.member, lambda _turns: sent)
     result, again = await client.send(settle=False)
-    assert result.compressed is None
+    assert not result.notes
     assert json.loads(again)["messages"][1:] == sent["messages"][1:]
     assert not any(STATE_HEADER in half.user_text for half in further.halves if not isinstance(half, TurnClosed))
 
@@ -104,7 +104,7 @@ async def test_a_tool_loop_and_a_retry_have_the_same_beginning_in_each_request(r
             result, body = await client.send()
             sent = json.loads(body)[client.api.member]
             turn = next(at for at, each in enumerate(sent) if text in json.dumps(each))
-            seen.append((result.compressed is not None, json.dumps(sent[:turn])))
+            seen.append((bool(result.notes), json.dumps(sent[:turn])))
             client.turns.pop()
         assert len(set(seen)) == 1, f"turn {number}"
         loops[seen[0][0]] += 1
@@ -118,7 +118,7 @@ async def test_a_history_that_was_edited_is_sent_whole(replica: Replica) -> None
     await client.talks(8)
     client.turns[0] = Spoken("Let us talk about something else", answer="Gladly.")
     result, body = await client.says("And now?")
-    assert result.compressed is None
+    assert not result.notes
     assert STATE_HEADER.encode() not in body
     assert replica.results()[-1] == "changed"
 
@@ -129,7 +129,7 @@ async def test_another_users_state_is_never_used(replica: Replica) -> None:
     await alice.talks(8)
     bob.turns = list(alice.turns)
     result, _ = await bob.says("And now?")
-    assert result.compressed is None
+    assert not result.notes
     assert replica.results()[-1] == "no_state"
 
 
@@ -138,7 +138,7 @@ async def test_a_header_takes_a_request_out_of_it(replica: Replica, value: str, 
     client = Client(replica)
     await client.talks(8)
     result, _ = await client.says("And now?", headers={"x-semmem-compression": value})
-    assert (result.compressed is not None) is compressed
+    assert bool(result.notes) is compressed
     assert replica.results()[-1] == ("compressed" if compressed else "off")
 
 
@@ -158,7 +158,7 @@ async def test_who_may_not_store_makes_none_and_who_may_not_read_uses_none(
     before = len(replica.made())
     client.turns += [Spoken(f"{number}: {FILLER * 8}", answer="Yes.") for number in range(RULES.renew_turns)]
     result, _ = await client.says("And now?", headers=headers)
-    assert (result.compressed is not None) is used
+    assert bool(result.notes) is used
     assert len(replica.made()) - before == made
 
 
@@ -166,7 +166,7 @@ async def test_a_switch_of_an_administrators_takes_both(tmp_path: Path) -> None:
     switches = Switches([SwitchRow(user_key("alice"), "", Switch(reading=False, storing=False), 1, NOW)])
     async with replicas(tmp_path, switches=switches) as (replica,):
         result, _ = await Client(replica).talks(8)
-        assert result.compressed is None
+        assert not result.notes
         assert replica.made() == [] == replica.results()
 
 
@@ -174,7 +174,7 @@ async def test_a_session_with_a_message_that_was_not_to_be_kept_is_sent_whole(re
     client = Client(replica)
     await client.says("The secret word is heron.", headers={"x-semmem-memory": "off"})
     result, _ = await client.talks(8)
-    assert result.compressed is None
+    assert not result.notes
     assert set(replica.made()) == {"refused"}
     assert await states(replica) == []
 
@@ -185,7 +185,7 @@ async def test_what_semmem_never_saw_makes_no_state(replica: Replica) -> None:
     client.turns = [Spoken(f"Number {number}. {FILLER * 9}", answer="Yes.") for number in range(80)]
     result, _ = await client.says("And now?")
     await client.says("And then?")
-    assert result.compressed is None
+    assert not result.notes
     assert await states(replica) == []
 
 
@@ -218,12 +218,12 @@ async def test_whatever_is_erased_of_a_user_takes_the_states_and_none_is_made_of
     assert await states(replica) == []
     for _ in range(RULES.renew_turns + 1):
         result, _ = await client.says(f"And now? {FILLER}")
-        assert result.compressed is None
+        assert not result.notes
     assert await states(replica) == []
     replica.now += 10
     other = Client(replica, session="s2")
     result, _ = await other.talks(8)
-    assert result.compressed is not None, "what is said afterwards is compressed as ever"
+    assert result.notes, "what is said afterwards is compressed as ever"
 
 
 async def test_a_state_that_is_being_made_while_its_user_is_erased_is_not_kept(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ async def test_a_state_that_was_read_before_an_erasure_is_not_used_after_it(repl
         gate.set()
 
     (result, _), _ = await asyncio.gather(client.says("And now?", settle=False), forget())
-    assert result.compressed is None
+    assert not result.notes
 
 
 async def test_while_anything_of_a_users_is_being_erased_no_state_is_used(tmp_path: Path) -> None:
@@ -285,10 +285,10 @@ async def test_while_anything_of_a_users_is_being_erased_no_state_is_used(tmp_pa
         await client.talks(8)
         erased.add("alice")
         result, _ = await client.says("And now?")
-        assert result.compressed is None
+        assert not result.notes
         erased.clear()
         result, _ = await client.says("And then?")
-        assert result.compressed is not None
+        assert result.notes
 
 
 # --- failures, replicas
@@ -316,14 +316,14 @@ async def test_without_the_database_the_request_goes_whole(tmp_path: Path, error
         replica.known._records = Broken(error)  # type: ignore[assignment]
         replica.known._entries.drop(lambda _entry: True)
         result, body = await client.says("And now?")
-        assert result.compressed is None
+        assert not result.notes
         assert replica.results()[-1] == "late"
         assert STATE_HEADER.encode() not in body
         replica.known._records = replica.journal
         again, _ = await client.send_again()
-        assert again.compressed is None, "the turn goes on as it began"
+        assert not again.notes, "the turn goes on as it began"
         later, _ = await client.says("And then?")
-        assert later.compressed is not None
+        assert later.notes
 
 
 async def test_another_replica_uses_the_state_and_gives_a_turn_the_same_beginning(tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ async def test_another_replica_uses_the_state_and_gives_a_turn_the_same_beginnin
         _, here = await client.send()
         client.replica, other.now = other, one.now
         result, there = await client.send()
-        assert result.compressed is not None
+        assert result.notes
         assert here == there
 
 
@@ -393,7 +393,7 @@ async def test_memories_of_what_was_left_out_are_shown_though_the_state_tells_it
     known = replace(memory("mem_1", told), embedding=await HashEmbedder().embed(told))
     await replica.store.put(SCOPE, known)
     result, body = await client.says(f"{told}, or do we not?")
-    assert result.compressed is not None
+    assert result.notes
     assert (result.injected, body.decode().count(told)) == (1, times)
 
 

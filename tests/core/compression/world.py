@@ -18,9 +18,11 @@ from semmem.compression.making import Making, ModelWriter
 from semmem.exchange import Exchange, RequestResult
 from semmem.extraction.work import InThread
 from semmem.memory import Scope, Turn
+from semmem.ports.clock import Clock
 from semmem.ports.events import Event, LongRequest, StateMade
 from semmem.ports.recording import TurnClosed
 from semmem.request.asker import AskerRules
+from semmem.request.body_work import BodyWork
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
@@ -87,6 +89,8 @@ class Replica:
             clock=lambda: self.now,
         )
         finds = Recall(hot(self.store), HashEmbedder(), recall, decision=Decided())
+        work, told = BodyWork(), self.events.append
+        compressor = Compressor(self.known, self.begun, self.maker, FENCE, rules, work, told, is_erased)
         self.exchange = Exchange(
             askers=AskerRules(
                 IdentityRules(trusted_headers=("x-user-id",)), PermissionRules(), switches=switches or Switches()
@@ -95,8 +99,9 @@ class Replica:
             recall=finds,
             showing=Showing(Ledger(), finds),
             limits=ExchangeLimits(phase_s=20.0),
-            clock=lambda: self.now,
-            compressor=Compressor(self.known, self.begun, self.maker, FENCE, rules, self.events.append, is_erased),
+            clock=Clock(lambda: self.now),
+            work=work,
+            features=[compressor],
         )
 
     async def settle(self) -> None:

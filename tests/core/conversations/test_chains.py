@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.writers import ConversationWriter
 from semmem.conversations.chains import Chained, Chains, is_whole
-from semmem.conversations.tap import Tap
 from semmem.dialects.responses import Responses
 from semmem.memory import Past, Role, Scope, ToolCall, Turn
 from semmem.ports.conversations import ConversationLimits, KeptMessage, Whole
@@ -49,7 +48,7 @@ class House:
         self.world = World(**limits)
         self.writer = ConversationWriter(journal, ConversationLimits(), retention_s=1e9)
         self.exchange: Any = self.world.exchange
-        self.exchange._conversations = Tap(self.writer.add, chars_max=1000)
+        self.conversations = self.world.records(self.writer.add)
         self.exchange._turns = TurnRecorder(Sessions(journal), self.world.journal)
         self.turns: list[Turn] = []
         self.limited()
@@ -62,7 +61,7 @@ class House:
             messages_max=messages_max,
             timeout_s=timeout_s,
         )
-        self.exchange._histories = self.chains
+        self.conversations.histories = self.chains
         return self.chains
 
     async def ask(
@@ -136,7 +135,7 @@ async def test_where_chains_are_off_everything_passes_and_turns_are_the_same(jou
     await house.begin()
     ids = [turn.id for turn in house.turns]
     assert json.loads(await house.ask(GOES_ON))["input"] == [*HISTORY, RESULT]
-    house.exchange._histories = None
+    house.conversations.histories = None
     body = await house.ask(GOES_ON, spoken("Warm."), name="r3")
     assert (json.loads(body), house.result.body) == ({"model": "m"} | GOES_ON, None)
     again = {"input": "How warm is it?", "previous_response_id": "r1"}

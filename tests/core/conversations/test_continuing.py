@@ -358,9 +358,9 @@ async def test_a_conversation_that_the_model_keeps_is_never_taken_from_it(house:
 
 async def test_where_chains_are_off_everything_passes_and_ends_what_began_here(house: Keeper) -> None:
     await house.say("Hello", spoken("Hi!"), name="r1")
-    house.exchange._histories, chains = None, house.exchange._histories
+    house.conversations.histories, chains = None, house.conversations.histories
     assert await house.say("More", spoken("Well."), name="r2") == {"model": "m", "input": "More"} | TALK
-    house.exchange._histories = chains
+    house.conversations.histories = chains
     await house.say("And?")
     assert house.words() == {"begun": 1, "gap": 1}
 

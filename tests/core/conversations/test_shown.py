@@ -7,18 +7,17 @@ import json
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.conversations.tap import Tap
 from semmem.envoy.wire import NAMESPACE, body_reply, read_ticket
 from semmem.exchange import RequestResult
 from semmem.memory import Scope
 from semmem.ports.conversations import FIRST_ANSWER, SHOWN_MAX, ConversationLimits, SaidHalf, Step, conversation_id
 from semmem.request.outcome import Outcome
 from semmem.retrieval.past_talks import PastTalks
-from semmem.turns.observation import Ticket
 from tests.core.exchange.world import BUDGET, NOW, QUESTION, World, prompt, reply
 from tests.core.test_tool_loops import Client, chained
 from tests.core.usage.test_ticket import observed
 from tests.support.talks import ListedTalks, talk
+from tests.support.tickets import step_of, with_step
 
 LONG = " ".join(
     f"The drain of the patio needs {number} bags of gravel, says the plan of the house." for number in range(9)
@@ -29,7 +28,7 @@ PATIO = talk("patio", NOW - 900.0, "We want a patio.", f"Begin with the drain of
 def tapped(world: World) -> list[SaidHalf]:
     """Conversations are recorded from now on."""
     halves: list[SaidHalf] = []
-    world.exchange._conversations = Tap(halves.append, chars_max=1000)
+    world.records(halves.append)
     return halves
 
 
@@ -37,8 +36,9 @@ def shown(result: RequestResult) -> tuple[str, ...]:
     """As whoever observes the answer is told."""
     ticket = read_ticket(observed(body_reply(result)))
     assert ticket is not None
-    assert ticket.step is not None
-    return ticket.step.shown
+    step = step_of(ticket)
+    assert step is not None
+    return step.shown
 
 
 async def ids(world: World) -> set[str]:
@@ -76,7 +76,7 @@ async def test_without_a_record_nothing_of_it_travels() -> None:
     assert result.outcome is Outcome.INJECTED
     assert b"mem_" not in body_reply(result)[len(result.body or b"") :]
     assert result.ticket is not None
-    assert result.ticket.step is None
+    assert result.ticket.notes == ()
 
 
 async def test_each_request_of_a_tool_loop_tells_what_its_loop_was_shown() -> None:
@@ -116,26 +116,26 @@ async def test_a_conversation_that_is_shown_in_several_lines_is_told_once() -> N
 
 
 def test_a_ticket_of_before_is_read_as_one_that_was_shown_nothing() -> None:
-    message = observed(body_reply(RequestResult(Outcome.NO_HITS, ticket=Ticket("t_1", "chat", step=Step("", 1, NOW)))))
+    message = observed(body_reply(RequestResult(Outcome.NO_HITS, ticket=with_step(Step("", 1, NOW)))))
     for told in (["", FIRST_ANSWER, NOW], ["", FIRST_ANSWER, NOW, 1, "claim"]):
         message.metadata_context.filter_metadata[NAMESPACE].fields["step"].string_value = json.dumps(told)
         ticket = read_ticket(message)
-        assert ticket == Ticket("t_1", "chat", step=Step("", FIRST_ANSWER, NOW, *told[3:]))  # type: ignore[arg-type]
         assert ticket is not None
-        assert ticket.step is not None
-        assert ticket.step.shown == ()
+        step = step_of(ticket)
+        assert step == Step("", FIRST_ANSWER, NOW, *told[3:])  # type: ignore[arg-type]
+        assert step.shown == ()
 
 
 def test_as_many_names_as_a_block_may_have_fit_into_a_ticket() -> None:
     names = tuple(f"mem_{number:026d}" for number in range(SHOWN_MAX))
-    ticket = Ticket("t_" + "1" * 32, "chat", step=Step("", FIRST_ANSWER, NOW, shown=names))
+    ticket = with_step(Step("", FIRST_ANSWER, NOW, shown=names))
     told = body_reply(RequestResult(Outcome.INJECTED, ticket=ticket))
     assert read_ticket(observed(told)) == ticket
     assert len(told) < 10_000
 
 
 async def test_of_too_many_names_the_first_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semmem.exchange.SHOWN_MAX", 1)
+    monkeypatch.setattr("semmem.conversations.feature.SHOWN_MAX", 1)
     world = World()
     tapped(world)
     await world.knows(BUDGET)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from semmem.backends.in_process import InProcessStore
 from semmem.background import Tasks
-from semmem.exchange import Exchange, RequestResult
+from semmem.conversations.feature import ConversationsFeature
+from semmem.conversations.tap import Tap
+from semmem.exchange import Exchange, Feature, RequestResult
 from semmem.memory import Hit, Memory, MemoryType, Message, Scope, Turn, Vector
+from semmem.ports.clock import Clock
+from semmem.ports.conversations import SaidHalf
 from semmem.ports.errors import EmbedderBusy, EmbedderError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.recording import TurnClosed
@@ -153,6 +157,9 @@ class World:
         self.decision = Decided()
         self.noted: list[tuple[str, Sequence[str], float]] = []
         self.tasks = Tasks()
+        self.features: list[Feature] = []
+        self.limits = ExchangeLimits(**{"phase_s": 20.0} | limits)
+        self.work = BodyWork(inline_body_bytes_max, offload, offload_large)
         self.ledger = Ledger(announce=announce) if ledger is None else ledger
 
         self.memories = hot(self.store)
@@ -171,12 +178,18 @@ class World:
             ),
             turns=TurnRecorder(Sessions(NoSessions()), self.journal, capture=capture),
             recall=recall,
-            showing=Showing(self.ledger, recall, announce),
-            limits=ExchangeLimits(**{"phase_s": 20.0} | limits),
-            clock=lambda: self.now,
-            work=BodyWork(inline_body_bytes_max, offload, offload_large),
-            note_uses=lambda *noted: self.noted.append(noted),
+            showing=Showing(self.ledger, recall, announce, lambda *noted: self.noted.append(noted)),
+            limits=self.limits,
+            clock=Clock(lambda: self.now),
+            work=self.work,
+            features=self.features,
         )
+
+    def records(self, add: Callable[[SaidHalf], None]) -> ConversationsFeature:
+        """Conversations are recorded from now on."""
+        feature = ConversationsFeature(Tap(add, chars_max=1000), None, self.work, self.limits)
+        self.features.append(feature)
+        return feature
 
     async def knows(self, content: str, user: str = "alice", **fields: Any) -> None:
         memory = Memory(

@@ -11,11 +11,13 @@ from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.exchange import Exchange, RequestResult
 from semmem.memory import Scope, Turn
+from semmem.ports.clock import Clock
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Event, HistoryRead
 from semmem.ports.learning import BatchRules
 from semmem.ports.recording import SaidBefore, TurnClosed
 from semmem.request.asker import AskerRules
+from semmem.request.body_work import BodyWork
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.limits import ExchangeLimits
@@ -126,7 +128,9 @@ class Talk:
             recall=recall,
             showing=Showing(Ledger(), recall),
             limits=ExchangeLimits(phase_s=10.0),
-            clock=lambda: self.now,
+            clock=Clock(lambda: self.now),
+            work=BodyWork(),
+            features=(),
         )
 
     def _count(self, event: Event) -> None:

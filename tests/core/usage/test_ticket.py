@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
 from semmem.envoy.wire import NAMESPACE, body_reply, read_ticket
 from semmem.exchange import RequestResult
-from semmem.memory import Conversation, Message, Role, Scope
-from semmem.ports.usage import Asked
+from semmem.memory import Conversation, Message, Role, Scope, TurnEnding
+from semmem.ports.usage import Asked, UsageRow
 from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
+from semmem.usage.feature import NOTE, UsageFeature
 from semmem.usage.meter import KnownNames, Meter
 from tests.support.cpu_time import within_cpu_s
 from tests.support.usage import KEY, PRICES
@@ -26,16 +28,26 @@ def observed(reply: bytes) -> pb.ProcessingRequest:
     return message
 
 
+def metered() -> Ticket:
+    return Ticket("t_" + "1" * 32, "chat", notes=((NOTE, msgspec.json.encode(ASKED).decode()),))
+
+
 def test_a_ticket_comes_back_as_it_was() -> None:
-    ticket = Ticket("t_" + "1" * 32, "chat", asked=ASKED)
+    ticket = metered()
     assert read_ticket(observed(body_reply(RequestResult(Outcome.NO_HITS, ticket=ticket)))) == ticket
 
 
 @pytest.mark.parametrize("told", ["", "[]", "{}", '["x"]', "7", '[1,"u"]'])
 def test_what_another_build_says_is_not_believed_and_costs_no_answer(told: str) -> None:
-    message = observed(body_reply(RequestResult(Outcome.NO_HITS, ticket=Ticket("t_1", "chat", asked=ASKED))))
+    message = observed(body_reply(RequestResult(Outcome.NO_HITS, ticket=metered())))
     message.metadata_context.filter_metadata[NAMESPACE].fields["asked"].string_value = told
-    assert read_ticket(message) == Ticket("t_1", "chat")
+    ticket, rows = read_ticket(message), list[UsageRow]()
+    assert ticket is not None
+    feature = UsageFeature(Meter(KEY, PRICES, KnownNames(10), rows.append))
+    feature.on_answer(ticket, TurnEnding.ANSWERED, None, 1000.0, failed=False)
+    assert rows == []
+    feature.on_answer(metered(), TurnEnding.ANSWERED, None, 1000.0, failed=False)
+    assert [row.tokens_in for row in rows] == [ASKED.tokens]
 
 
 def test_without_statistics_nothing_of_them_travels() -> None:

@@ -1,0 +1,162 @@
+"""Conversations as a part of each exchange: what is said is recorded, and a request that goes on from an answer, or
+with a conversation of the API, is given the history of it where the model keeps none."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from semmem.conversations.chains import Chained, Chains, Talk
+from semmem.conversations.tap import Tap
+from semmem.dialects import Malformed, ParsedRequest
+from semmem.dialects.parsing import TooMany, parse
+from semmem.exchange.features import Feature, PendingRequest, ReadRequest, RequestPart, noted
+from semmem.memory import Answer, Past, TurnEnding
+from semmem.ports.continuing import UNRESOLVED
+from semmem.ports.conversations import SHOWN_MAX, Step
+from semmem.request.body_work import BodyWork
+from semmem.request.limits import ExchangeLimits
+from semmem.turns.observation import Ticket
+from semmem.turns.sessions import AnsweredTurn
+
+NOTE = "step"
+_NOTED = msgspec.json.Decoder(Step)
+
+
+class ConversationsFeature(Feature):
+    """``histories``: None where none are added to requests."""
+
+    def __init__(self, tap: Tap, histories: Chains | None, work: BodyWork, limits: ExchangeLimits) -> None:
+        self.tap = tap
+        self.histories = histories
+        self.work = work
+        self.limits = limits
+
+    def begin(self) -> RequestPart:
+        return _RequestPart(self)
+
+    def calls_bytes_max(self, ticket: Ticket) -> int:
+        return 0 if noted(ticket, NOTE, _NOTED) is None else self.tap.chars_max
+
+    def on_answer(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, now: float, *, failed: bool) -> None:
+        step = noted(ticket, NOTE, _NOTED)
+        if step is not None:
+            self.tap.answered(ticket.turn_id, step, ending, answer, now, failed=failed)
+
+
+class _WithHistory(Struct, frozen=True):
+    """What goes on in a request's place."""
+
+    body: bytes
+    parsed: ParsedRequest
+
+
+class _RequestPart(RequestPart):
+    """``_claim``: see Step; ``_word``: what becomes of the request if it goes on with its history."""
+
+    def __init__(self, feature: ConversationsFeature) -> None:
+        self._feature = feature
+        self._claim = ""
+        self._word: Chained | None = None
+        self._step: Step | None = None
+
+    async def before_turn(self, pending: PendingRequest) -> None:
+        name, chains = pending.said.conversation_id, self._feature.histories
+        if name is None:
+            return
+        self._claim = UNRESOLVED
+        if chains is not None and pending.asker.allowed.read and pending.said.previous_id is None:
+            await self._in_conversation(pending, chains, name)
+
+    async def after_turn(self, pending: PendingRequest) -> None:
+        if (ticket := pending.ticket) is not None:
+            whole = pending.request.parsed.whole and self._claim != UNRESOLVED
+            self._step = self._feature.tap.said(
+                ticket.turn_id, ticket.earlier, pending.said, pending.said_at, whole=whole, claim=self._claim
+            )
+        if self._word is None and (chains := self._feature.histories) is not None and pending.asker.allowed.read:
+            await self._after_answer(pending, chains)
+
+    def after_search(self, pending: PendingRequest, shown: tuple[str, ...], tokens: int) -> None:
+        if self._step is not None:  # a conversation has several lines in a block
+            pending.note(NOTE, replace(self._step, shown=tuple(dict.fromkeys(shown))[:SHOWN_MAX]))
+
+    def goes_on(self, body: bytes | None) -> None:
+        if self._word is not None and self._feature.histories is not None:
+            self._feature.histories.count(Chained.LATE if body is None else self._word)
+
+    async def _after_answer(self, pending: PendingRequest, chains: Chains) -> None:
+        """With the history that led to the answer that it goes on from; else as it came, which is counted."""
+        answer_id = pending.request.parsed.conversation.previous_id
+        if answer_id is None:
+            return
+        until = pending.request.deadline.at
+        history = await chains.history(pending.turn.scope, answer_id, until=until)
+        joined = history if isinstance(history, Chained) else await self._joined(pending, history)
+        if isinstance(joined, Chained):
+            chains.count(joined)
+        else:
+            self._replace(pending, joined, Chained.ADDED)
+
+    async def _in_conversation(self, pending: PendingRequest, chains: Chains, name: str) -> None:
+        """With the history of the conversation that it names, which is then claimed for it. Nothing begins with a
+        request that is not to be stored."""
+        scope, until = pending.question.scope, pending.request.deadline.at
+        if scope.session not in (None, name):
+            chains.count(Chained.UNKNOWN)
+            return
+        named = replace(scope, session=name)
+        talk = await chains.talk(named, until=until)
+        if isinstance(talk, Talk) and talk.seen is None and not pending.asker.allowed.store:
+            talk = Chained.UNKNOWN
+        if isinstance(talk, Chained):
+            chains.count(talk)
+            return
+        joined = await self._joined(pending, talk.history)
+        if isinstance(joined, Chained):
+            chains.count(joined)
+            return
+        claim = secrets.token_hex(8)
+        refused = await chains.claim(named, talk, claim, now=pending.said_at, until=until)
+        if refused is not None:
+            chains.count(refused)
+            self._claim = claim if refused in (Chained.LATE, Chained.FAILED) else UNRESOLVED
+            return
+        self._claim = claim
+        if talk.last_answer:  # from here on it is a request that goes on from that
+            pending.said = replace(pending.said, previous_id=talk.last_answer)
+            pending.before = AnsweredTurn(talk.turn, name, talk.last_answer)
+        self._replace(pending, joined, Chained.ADDED if talk.last_answer else Chained.BEGUN)
+
+    def _replace(self, pending: PendingRequest, joined: _WithHistory, word: Chained) -> None:
+        pending.body, pending.parsed, self._word = joined.body, joined.parsed, word
+
+    async def _joined(self, pending: PendingRequest, history: Sequence[Past]) -> _WithHistory | Chained:
+        request, limits = pending.request, self._feature.limits
+        body_bytes = request.body_bytes + sum(len(said.text) for said in history)
+        try:
+            return await self._feature.work.do(
+                body_bytes, partial(_join, request, history, limits), until=request.deadline.at
+            )
+        except TimeoutError:
+            return Chained.LATE
+
+
+def _join(request: ReadRequest, history: Sequence[Past], limits: ExchangeLimits) -> _WithHistory | Chained:
+    """The request with its history, read anew."""
+    try:
+        body = request.parsed.with_history(history)
+        if body is None:
+            return Chained.UNFIT
+        if len(body) > limits.request_body_bytes_max:
+            return Chained.TOO_LONG
+        return _WithHistory(body, parse(request.dialect, body, limits.reading))
+    except Malformed:
+        return Chained.UNFIT
+    except TooMany:
+        return Chained.TOO_LONG
