@@ -42,7 +42,7 @@ class WriteBehind(ABC, Generic[T]):
 
     def __post_init__(self) -> None:
         self._waiting: deque[T] = deque()
-        self._some, self._full, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._some, self._enough, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._idle.set()
         self._writing = asyncio.Lock()
         self._outage = Outage(log, self.what, level=self.level)
@@ -59,11 +59,12 @@ class WriteBehind(ABC, Generic[T]):
         self._idle.clear()
         self._some.set()
         if len(self._waiting) >= self.full:
-            self._full.set()
+            self._enough.set()
 
     def _settle(self) -> None:
         if not self._waiting:
             self._some.clear()
+            self._enough.clear()
             self._idle.set()
 
     async def flush(self) -> bool:
@@ -91,10 +92,10 @@ class WriteBehind(ABC, Generic[T]):
             await self._some.wait()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.interval_s):
-                    await self._full.wait()
-            self._full.clear()
+                    await self._enough.wait()
+            self._enough.clear()
             if not await self.flush():
-                self._full.set()  # it has waited for company already
+                self._enough.set()  # it has waited for company already
                 await asyncio.sleep(self.retry_s)
 
     async def drained(self, timeout_s: float) -> bool:
@@ -220,7 +221,7 @@ class _Expiring(WriteBehind[T]):
 TURN_WAIT_S = 60.0
 """How long a half waits for its turn, which is on its way to the journal from this or another process."""
 HALVES_MAX, HALVES_RETRY_S = 100, 5.0
-"""Halves of conversations in one transaction."""
+"""Halves of conversations in one transaction, and when those are tried again that could not be written."""
 QUEUE_FULL, NO_TURN, TURNED_AWAY, EXPIRED = "queue_full", "no_turn", "erased", "retention_s"
 """Reasons for which something is not, or no longer, kept."""
 
@@ -290,7 +291,7 @@ class ConversationWriter(_Expiring[tuple[SaidHalf, float]]):
 
 
 ROWS_MAX, ROWS_RETRY_S = 1000, 30.0
-"""Rows of statistics in one transaction, when many wait because the journal was away."""
+"""Rows of statistics in one transaction, when many wait because the journal was away, and when it is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
