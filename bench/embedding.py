@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from semmem.config.models_section import EmbeddingSection
+from semmem.config.backends_section import EmbeddingSection
 from semmem.ports.errors import EmbedderError
 from semmem.wiring.models import local_embedder
 

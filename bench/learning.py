@@ -21,7 +21,8 @@ from bench.plan import Place, Plan, Say
 from bench.recalling import drop, milvus_at, new_name, run, settings_for, uri_of
 from demo.processes import Failed
 from semmem.backends.worker_process import WorkerProcess
-from semmem.background import JournalWriter, OffloadThreads, Tasks
+from semmem.background import OffloadThreads, Tasks
+from semmem.background.writers import JournalWriter
 from semmem.config import Settings
 from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
 from semmem.lifecycle.hiding_store import HidingStore, Marks
@@ -103,7 +104,7 @@ async def _journal(plan: Plan, folder: Path) -> Json:
     await journal.open()
     tasks = Tasks()
     writer = JournalWriter(
-        journal, queue_max=2 * plan.journalled, commit_interval_s=settings.journal.commit_interval_ms / 2000
+        journal, queue_max=2 * plan.journalled, interval_s=settings.journal.commit_interval_ms / 2000
     )
     tasks.spawn("journal writer", writer.run())
     halves = [_turn(number) for number in range(plan.journalled)]

@@ -13,7 +13,7 @@ from bench.facts import Fact
 from bench.figures import Json
 from demo.processes import Failed
 from semmem.backends.embedding.weights import resolve_weights
-from semmem.config.models_section import EmbeddingSection
+from semmem.config.backends_section import EmbeddingSection
 
 WORKER = Path(__file__).with_name("mem0_worker.py")
 OPEN_S, ADD_S, ANSWER_S, END_S = 300.0, 900.0, 60.0, 20.0

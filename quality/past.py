@@ -18,7 +18,7 @@ from quality.folder import Folder
 from quality.scores import Json, mean
 from quality.wiring import Semmem
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import TalkPlacer
+from semmem.background.derived import TalkPlacer
 from semmem.memory import Role, Scope, Turn
 from semmem.ports.conversations import FIRST_ANSWER, ConversationLimits, Said, SaidHalf, Step, conversation_id
 from semmem.ports.embedder import shipped_for

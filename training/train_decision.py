@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from semmem.config.models_section import EmbeddingSection
+from semmem.config.backends_section import EmbeddingSection
 from semmem.ports.embedder import Embedder, learnt_for
 from semmem.retrieval.decide import fitting, scenes
 from semmem.retrieval.decide.fitting import Material

@@ -7,10 +7,9 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 
-from semmem.background.outage import Outage
-from semmem.background.tasks import Tasks
+from semmem.background.tasks import Outage, Tasks
 from semmem.extraction.at_once import AtOnce, Found
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.extraction.settling import Settling
@@ -42,6 +41,7 @@ class _Line:
     waiting: int = 0
 
 
+@dataclass(eq=False)
 class AtOnceLearner:
     """At most ``queue_max`` turns wait or are learnt from, ``concurrency`` of them at the same time; a turn waits for
     its user at most ``wait_s``. TurnLearnt is announced, with the seconds since the turn's answer ended.
@@ -53,49 +53,37 @@ class AtOnceLearner:
     is false, turns wait.
     """
 
-    def __init__(
-        self,
-        at_once: AtOnce,
-        settling: Settling,
-        holds: Holds,
-        *,
-        unanswered: bool = False,
-        queue_max: int = 1000,
-        concurrency: int = 2,
-        wait_s: float = 60.0,
-        left_s: float = 10.0,
-        can_learn: Callable[[], bool] = lambda: True,
-        clock: Callable[[], float] = time.time,
-        announce: Announce = nobody_listens,
-        tracer: Tracer = NO_TRACER,
-    ) -> None:
-        self._tracer = tracer
-        self._at_once = at_once
-        self._settling = settling
-        self._holds = holds
-        self._unanswered = unanswered
-        self._queue_max = queue_max
-        self._wait_s = wait_s
-        self._left_s = left_s
-        self._outage = Outage(log, "look for turns that were left", level=logging.WARNING)
+    at_once: AtOnce
+    settling: Settling
+    holds: Holds
+    _: KW_ONLY
+    unanswered: bool = False
+    queue_max: int = 1000
+    concurrency: InitVar[int] = 2
+    wait_s: float = 60.0
+    left_s: float = 10.0
+    can_learn: Callable[[], bool] = lambda: True
+    clock: Callable[[], float] = time.time
+    announce: Announce = nobody_listens
+    tracer: Tracer = NO_TRACER
+
+    def __post_init__(self, concurrency: int) -> None:
         self._slots = asyncio.Semaphore(concurrency)
-        self._clock = clock
-        self._announce = announce
+        self._outage = Outage(log, "look for turns that were left", level=logging.WARNING)
         self._tasks = Tasks()
         self._lines: dict[str, _Line] = {}
         self._under_way: set[str] = set()
-        self.can_learn = can_learn
 
     def use(self, at_once: AtOnce, settling: Settling) -> None:
         """Learn so from now on."""
-        self._at_once, self._settling = at_once, settling
+        self.at_once, self.settling = at_once, settling
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def committed(self, opened: Iterable[Turn], closed: Iterable[TurnClosed]) -> None:
         """These halves are in the journal. Neither waits nor raises."""
-        if self._unanswered:
+        if self.unanswered:
             for turn in opened:
                 self._accept(turn.id, turn.opened_at, turn.trace)
         for half in closed:
@@ -105,7 +93,7 @@ class AtOnceLearner:
     async def run(self) -> None:
         """Look for turns that were left, until cancelled."""
         while True:
-            await asyncio.sleep(self._left_s / 2)
+            await asyncio.sleep(self.left_s / 2)
             try:
                 await self.take_up()
                 self._outage.worked()
@@ -116,9 +104,9 @@ class AtOnceLearner:
         """Learn from turns that were left, unless as many as may be are learnt from now. Raises JournalError."""
         if self._slots.locked() or not self.can_learn():
             return
-        now = self._clock()
-        for turn_id, ended_at in await self._at_once.left(
-            since=now - LEFT_FOR_S, before=now - self._left_s, limit=LEFT_MAX
+        now = self.clock()
+        for turn_id, ended_at in await self.at_once.left(
+            since=now - LEFT_FOR_S, before=now - self.left_s, limit=LEFT_MAX
         ):
             if turn_id not in self._under_way:
                 self._accept(turn_id, ended_at, "")
@@ -130,26 +118,26 @@ class AtOnceLearner:
         return done
 
     def _accept(self, turn_id: str, ended_at: float, trace: str) -> None:
-        if len(self._tasks) >= self._queue_max:
-            self._announce(TurnLearnt(BatchResult(OVERFLOW), 0.0))
+        if len(self._tasks) >= self.queue_max:
+            self.announce(TurnLearnt(BatchResult(OVERFLOW), 0.0))
         else:
             self._tasks.spawn("learn at once", self._learn(turn_id, ended_at, Place(trace)))
 
     async def _learn(self, turn_id: str, ended_at: float, place: Place) -> None:
         self._under_way.add(turn_id)
         try:
-            with self._tracer.resume("semmem.learn_at_once", place) as span:
+            with self.tracer.resume("semmem.learn_at_once", place) as span:
                 result = await self._result(turn_id)
                 span.note("semmem.status", "nothing" if result is None else result.status)
         finally:
             self._under_way.discard(turn_id)
         if result is not None:
-            self._announce(TurnLearnt(result, max(0.0, self._clock() - ended_at)))
+            self.announce(TurnLearnt(result, max(0.0, self.clock() - ended_at)))
 
     async def _result(self, turn_id: str) -> BatchResult | None:
         """None when there was nothing to do."""
         try:
-            async with asyncio.timeout(self._wait_s):
+            async with asyncio.timeout(self.wait_s):
                 return await self._learn_in_line(turn_id)
         except TimeoutError:
             return BatchResult(LEFT)
@@ -168,11 +156,11 @@ class AtOnceLearner:
                 if self.can_learn():
                     async with self._slots:
                         if state is not TurnState.REFUSED and found is None:
-                            found = await self._at_once.read(turn)
+                            found = await self.at_once.read(turn)
                         if found is not None and found.is_idle:  # as most turns: no word with the store
-                            return await self._at_once.pass_over(found)
+                            return await self.at_once.pass_over(found)
                         try:
-                            async with self._holds.held(turn.scope.user, wait_s=0.0) as hold_id:
+                            async with self.holds.held(turn.scope.user, wait_s=0.0) as hold_id:
                                 return await self._settle_or_learn(turn, found, hold_id)
                         except Busy:
                             pass
@@ -182,8 +170,8 @@ class AtOnceLearner:
     async def _turn(self, turn_id: str) -> tuple[TurnState, Turn | None]:
         """The turn, as soon as its words are there; None when nothing is to be done about it."""
         for pause_s in _pauses():
-            state, turn = await self._at_once.state(turn_id)
-            if self._at_once.is_ready(state) or state is TurnState.REFUSED:
+            state, turn = await self.at_once.state(turn_id)
+            if self.at_once.is_ready(state) or state is TurnState.REFUSED:
                 return state, turn
             if state in (TurnState.READ, TurnState.DONE):
                 return state, None
@@ -191,10 +179,10 @@ class AtOnceLearner:
         raise AssertionError("pauses never end")
 
     async def _settle_or_learn(self, turn: Turn, found: Found | None, hold_id: str) -> BatchResult | None:
-        state, _ = await self._at_once.state(turn.id)
+        state, _ = await self.at_once.state(turn.id)
         if state is not TurnState.REFUSED:
-            return await self._at_once.learn(turn.id, hold_id, found)
-        gone = await self._settling.take_back(turn, batch=hold_id, now=self._clock())
+            return await self.at_once.learn(turn.id, hold_id, found)
+        gone = await self.settling.take_back(turn, batch=hold_id, now=self.clock())
         removals = tuple(removal for placed, _ in gone for removal in placed.removals)
         return BatchResult("refused", removals=removals) if removals else None
 

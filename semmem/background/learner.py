@@ -1,4 +1,4 @@
-"""Who claims batches and has them learnt from, and who looks for changes of topic."""
+"""Who claims batches and has them learnt from, who looks for changes of topic, and how both have texts embedded."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Protocol
 
-from semmem.background.outage import Outage
-from semmem.background.tasks import Tasks
+from semmem.background.tasks import Outage, Tasks
+from semmem.extraction.drift import DriftWatch
+from semmem.memory import Vector
+from semmem.ports.embedder import Embedder, EmbedderWrapper
 from semmem.ports.errors import JournalError, SemmemError
 from semmem.ports.learning import Batch, BatchRules
 
@@ -31,39 +35,33 @@ class BatchQueue(Protocol):
         """
 
 
+@dataclass(eq=False)
 class Learner:
     """Claims batches and learns from them, ``concurrency`` at a time, looking every ``poll_interval_s``.
 
     ``last_write`` is another value after each write to the journal; by default it always is.
     """
 
-    def __init__(
-        self,
-        journal: BatchQueue,
-        learn: Callable[[Batch], Awaitable[object]],
-        *,
-        rules: BatchRules,
-        concurrency: int = 4,
-        poll_interval_s: float = 1.0,
-        clock: Callable[[], float] = time.time,
-        last_write: Callable[[], object] = object,
-    ) -> None:
-        self._journal = journal
-        self._learn = learn
-        self._rules = rules
+    journal: BatchQueue
+    learn: Callable[[Batch], Awaitable[object]]
+    _: KW_ONLY
+    rules: BatchRules
+    concurrency: InitVar[int] = 4
+    poll_interval_s: float = 1.0
+    clock: Callable[[], float] = time.time
+    last_write: Callable[[], object] = object
+
+    def __post_init__(self, concurrency: int) -> None:
         self._slots = asyncio.Semaphore(concurrency)
-        self._poll_interval_s = poll_interval_s
-        self._clock = clock
         self._tasks = Tasks()
         self._nudged = asyncio.Event()
-        self._last_write = last_write
         self._seen: object = None
         self._rests_until = -math.inf
         self._outage = Outage(log, "journal claim")
 
     def use(self, learn: Callable[[Batch], Awaitable[object]], rules: BatchRules) -> None:
         """Learn so from the next batch on."""
-        self._learn, self._rules = learn, rules
+        self.learn, self.rules = learn, rules
         self.nudge()
 
     def nudge(self) -> None:
@@ -85,7 +83,7 @@ class Learner:
             return False
         await self._slots.acquire()
         try:
-            batch = await self._journal.claim(self._rules, now=self._clock())
+            batch = await self.journal.claim(self.rules, now=self.clock())
             self._outage.worked()
         except JournalError as error:
             self._outage.failed(error)
@@ -103,26 +101,24 @@ class Learner:
 
     def _rests(self) -> bool:
         """Whether nothing can have become due since the last look; else this is the look that the next rest is from."""
-        now, written = asyncio.get_running_loop().time(), self._last_write()
+        now, written = asyncio.get_running_loop().time(), self.last_write()
         if written == self._seen and now < self._rests_until:
             return True
-        self._seen, self._rests_until = written, now + _rest_s(self._rules)
+        self._seen, self._rests_until = written, now + _rest_s(self.rules)
         return False
 
     async def _learn_one(self, batch: Batch) -> None:
         try:
-            await self._learn(batch)
+            await self.learn(batch)
         except SemmemError as error:  # the lease runs out and the batch is claimed again
             log.warning("batch %s not finished: %s", batch.id, type(error).__name__)
         finally:
             self._slots.release()
 
     async def _pause(self) -> None:
-        try:
-            async with asyncio.timeout(self._poll_interval_s):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.poll_interval_s):
                 await self._nudged.wait()
-        except TimeoutError:
-            pass
         self._nudged.clear()
 
     async def drained(self, timeout_s: float) -> bool:
@@ -137,35 +133,37 @@ def _rest_s(rules: BatchRules) -> float:
     return min(REST_S, *(REST_SHARE * time_s for time_s in times_s if time_s))
 
 
-class DriftLoop:
-    """Looks for changes of topic every ``interval_s``, while ``can_look``, and calls ``nudge`` when it found one.
+async def watch_topics(
+    watch: Callable[[], DriftWatch | None],
+    nudge: Callable[[], None],
+    can_look: Callable[[], bool] = lambda: True,
+    *,
+    interval_s: float = 5.0,
+    clock: Callable[[], float] = time.time,
+) -> None:
+    """Call ``nudge`` when a change of topic, seen by the watch of the moment, has made a batch due; until cancelled. A
+    look that fails is made up for by the next one."""
+    outage = Outage(log, "look at topics", level=logging.WARNING)
+    while True:
+        await asyncio.sleep(interval_s)
+        if (current := watch()) is None or not can_look():
+            continue
+        try:
+            if await current.look(clock()):
+                nudge()
+            outage.worked()
+        except SemmemError as error:
+            outage.failed(type(error).__name__)
 
-    ``look`` is given the time. A look that fails is made up for by the next one.
-    """
 
-    def __init__(
-        self,
-        look: Callable[[float], Awaitable[int]],
-        nudge: Callable[[], None],
-        *,
-        interval_s: float = 5.0,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._look = look
-        self._nudge = nudge
-        self._interval_s = interval_s
-        self._clock = clock
-        self._outage = Outage(log, "look at topics", level=logging.WARNING)
+class PatientEmbedder(EmbedderWrapper):
+    """An Embedder that has at most ``texts_max`` texts under way, behind those of requests; the others wait here, in
+    the order they came: so that no request's question waits behind all that is learnt."""
 
-    async def run(self, can_look: Callable[[], bool] = lambda: True) -> None:
-        """Look until cancelled."""
-        while True:
-            await asyncio.sleep(self._interval_s)
-            if not can_look():
-                continue
-            try:
-                if await self._look(self._clock()):
-                    self._nudge()
-                self._outage.worked()
-            except SemmemError as error:
-                self._outage.failed(type(error).__name__)
+    def __init__(self, embedder: Embedder, *, texts_max: int) -> None:
+        super().__init__(embedder)
+        self._slots = asyncio.Semaphore(texts_max)
+
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        async with self._slots:
+            return await super().embed(text)

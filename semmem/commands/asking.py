@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ def connected(
     settings: Settings,
     *,
     timeout_s: float = TIMEOUT_S,
-    whose: Mapping[str, str] | None = None,
+    whose: dict[str, str] | None = None,
 ) -> Api:
     """The API of the semmem that is meant. Raises Failure."""
     api = settings.listeners.api
@@ -136,7 +137,7 @@ def connected(
         reason = f"there is no token: the environment variable {given.token_env} is empty"
     if not token:
         raise Failure(NO_TOKEN, place, reason, Exit.REFUSED)
-    return Api(url, token, timeout_s, whose)
+    return Api(url, token, timeout_s, whose or {})
 
 
 def _url(told: str) -> str:
@@ -150,17 +151,15 @@ def _url(told: str) -> str:
     return told.rstrip("/")
 
 
+@dataclass(frozen=True, slots=True)
 class Api:
     """A running semmem. Every failure is a Failure whose path is the URL. ``whose``: what calls about the user who is
     meant say in their query, or body."""
 
-    def __init__(
-        self, url: str, token: str, timeout_s: float = TIMEOUT_S, whose: Mapping[str, str] | None = None
-    ) -> None:
-        self.url = url
-        self.token = token
-        self.whose = dict(whose or {})
-        self._timeout_s = timeout_s
+    url: str
+    token: str = field(repr=False)
+    timeout_s: float = TIMEOUT_S
+    whose: dict[str, str] = field(default_factory=dict)
 
     def call(self, method: str, path: str, **asked: Any) -> Any:
         """What the API answers. Raises Failure where it refuses."""
@@ -189,7 +188,7 @@ class Api:
 
     def _client(self) -> httpx.Client:
         headers = {"authorization": f"Bearer {self.token}"}
-        return httpx.Client(timeout=self._timeout_s, trust_env=False, headers=headers)
+        return httpx.Client(timeout=self.timeout_s, trust_env=False, headers=headers)
 
     @contextmanager
     def _errors(self, path: str) -> Iterator[None]:
@@ -197,7 +196,7 @@ class Api:
         try:
             yield
         except httpx.TimeoutException:
-            raise Failure("NO_ANSWER", at, f"no answer within {self._timeout_s:g} s", Exit.NO_ANSWER) from None
+            raise Failure("NO_ANSWER", at, f"no answer within {self.timeout_s:g} s", Exit.NO_ANSWER) from None
         except httpx.ConnectError as error:
             reason = f"nothing listens there ({error}); is semmem running, and is this its API?"
             raise Failure(NO_SERVER, at, reason, Exit.NO_ANSWER) from None

@@ -88,13 +88,13 @@ def _restore(given: argparse.Namespace) -> Told:
 
 
 def _adopt(given: argparse.Namespace) -> Told:
-    from semmem.wiring.recover import adopt  # imports every backend
+    from semmem.wiring.backup import adopt  # imports every backend
 
     return adopt(settings_of(given), given.left, say)
 
 
 def _recover(given: argparse.Namespace) -> Told:
-    from semmem.wiring.recover import recover  # imports the journal
+    from semmem.wiring.backup import recover  # imports the journal
 
     told = recover(settings_of(given), accept_lost_erasures=given.accept_lost_erasures, progress=say)
     if not told.get("erasures_known", True):

@@ -225,9 +225,9 @@ class Chain:
         if not hosts:
             why = "has no host" if hosts is not None else "is not there"
             return _wrong("cluster", f"Envoy's cluster {name} {why}", f"its address is where semmem listens: {own}")
-        healthy = [host.address for host in hosts if host.healthy]
+        healthy = [address for address, is_healthy in hosts if is_healthy]
         if not healthy:
-            seen = f"no host of Envoy's cluster {name} is healthy: {', '.join(host.address for host in hosts)}"
+            seen = f"no host of Envoy's cluster {name} is healthy: {', '.join(address for address, _ in hosts)}"
             return _wrong(
                 "cluster", seen, f"semmem listens at {own} by this configuration; the cluster must speak HTTP/2"
             )

@@ -36,14 +36,6 @@ class Filter:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A host of a cluster: its address, and whether Envoy sends it anything."""
-
-    address: str
-    healthy: bool
-
-
 class EnvoyAdmin:
     """Raises httpx.HTTPError where nobody answers, ValueError for an answer that is not Envoy's."""
 
@@ -73,8 +65,8 @@ class EnvoyAdmin:
                 (off if own.get("disabled") else on).append(_matched(entry["match"]))
         return list(dict.fromkeys(on)), list(dict.fromkeys(off))
 
-    def hosts(self, cluster: str) -> list[Host] | None:
-        """None: there is no such cluster."""
+    def hosts(self, cluster: str) -> list[tuple[str, bool]] | None:
+        """Addresses, each with whether Envoy sends it anything. None: there is no such cluster."""
         told = self._get("/clusters", format="json").json()
         for status in told.get("cluster_statuses", ()):
             if status.get("name") == cluster:
@@ -130,9 +122,9 @@ def _matched(match: Any) -> str:
     return "a pattern"
 
 
-def _host(told: Json) -> Host:
+def _host(told: Json) -> tuple[str, bool]:
     address = (told.get("address") or {}).get("socket_address") or {}
     health = told.get("health_status") or {}
     failed = any(health.get(flag) for flag in ("failed_active_health_check", "failed_outlier_check"))
     at = f"{address.get('address', '?')}:{address.get('port_value', '?')}"
-    return Host(at, not failed and health.get("eds_health_status", "HEALTHY") == "HEALTHY")
+    return at, not failed and health.get("eds_health_status", "HEALTHY") == "HEALTHY"

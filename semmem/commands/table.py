@@ -1,15 +1,215 @@
-"""Every command, in the order in which help shows them, and the parser of them all."""
+"""Every command, in the order in which help shows them, and the parser of them all; with ``semmem completion``, whose
+scripts are made from that parser and hold all of it, so that a shell asks nobody at every key."""
 
 from __future__ import annotations
 
-from functools import cache
+import argparse
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
 
 from semmem import __version__
 from semmem.commands import conversing, copies, doctor, forgetting, memories, models, operating, serving
 from semmem.commands.command import Command, Parser, argument
-from semmem.commands.completion import completion_command
 from semmem.commands.manual import help_command, page_of, text
+from semmem.commands.terminal import answer
 from semmem.config import Settings
+
+# --- completion ------------------------------------------------------------------------------------------------------
+
+
+FILES = "\0files"
+"""In the place of words: any file."""
+
+
+def _names(parser: Parser) -> list[str]:
+    return [name for child in parser.inside.values() for name in child.names]
+
+
+def _words(parser: Parser) -> list[str]:
+    """What may stand where no option waits for its value."""
+    options = [name for action in parser.shown_actions for name in action.option_strings if name.startswith("--")]
+    values = [word for action in parser.shown_actions if not action.option_strings for word in _values(action)]
+    return [*_names(parser), *values, *options]
+
+
+def _values(action: argparse.Action) -> Sequence[str]:
+    """What an argument or option may be: words, FILES, or nothing that is known."""
+    if action.choices is not None:
+        return [str(choice) for choice in action.choices]
+    return [FILES] if action.type is Path else []
+
+
+def _waiting(parser: Parser) -> Iterator[tuple[str, Sequence[str]]]:
+    """Options that wait for a value, with what it may be."""
+    for action in parser.shown_actions:
+        if action.option_strings and action.nargs != 0:
+            yield from ((name, _values(action)) for name in action.option_strings)
+
+
+# --- bash and zsh ----------------------------------------------------------------------------------------------------
+
+
+def _posix(shell: str, root: Parser) -> str:
+    """Both walk the words before the cursor from command to command, and then look one place up."""
+    steps = [f"{shlex.quote(step)}) place={shlex.quote(place)};;" for step, place in _steps(root)]
+    return shell.replace("@STEPS@", _lines(steps)).replace("@PLACES@", _lines(_places(root)))
+
+
+def _lines(found: Iterable[str]) -> str:
+    return "\n".join(f"        {line}" for line in found)
+
+
+def _steps(root: Parser) -> Iterator[tuple[str, str]]:
+    """A place and a word behind it, and the place to which that leads."""
+    for parser in root.everything:
+        for child in parser.inside.values():
+            yield from ((f"{parser.prog} {name}", child.prog) for name in child.names)
+
+
+def _places(root: Parser) -> Iterator[str]:
+    for parser in root.everything:
+        for option, values in _waiting(parser):
+            yield f"{shlex.quote(f'{parser.prog}:{option}')}) {_assigned(values)};;"
+        yield f"{shlex.quote(parser.prog)}:*) {_assigned(_words(parser))};;"
+
+
+def _assigned(values: Sequence[str]) -> str:
+    words = " ".join(word for word in values if word != FILES)
+    return f"words={shlex.quote(words)} files={int(FILES in values)}"
+
+
+_BASH = """\
+# bash completion for semmem
+_semmem() {
+    local current=${COMP_WORDS[COMP_CWORD]} place=semmem words= files=0 word
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case "$place $word" in
+@STEPS@
+        esac
+    done
+    case "$place:${COMP_WORDS[COMP_CWORD-1]}" in
+@PLACES@
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+    if [ "$files" = 1 ]; then
+        compopt -o filenames 2>/dev/null
+        COMPREPLY+=($(compgen -f -- "$current"))
+    fi
+}
+complete -F _semmem semmem
+"""
+
+_ZSH = """\
+#compdef semmem
+# zsh completion for semmem
+_semmem() {
+    local place=semmem found= files=0 words_before word
+    words_before=("${(@)words[2,CURRENT-1]}")
+    for word in "${words_before[@]}"; do
+        case "$place $word" in
+@STEPS@
+        esac
+    done
+    local previous="${words[CURRENT-1]}" words=
+    case "$place:$previous" in
+@PLACES@
+    esac
+    found=(${=words})
+    compadd -a found
+    if [ "$files" = 1 ]; then _files; fi
+}
+if [ "$funcstack[1]" = "_semmem" ]; then _semmem "$@"; else compdef _semmem semmem; fi
+"""
+
+
+# --- fish ------------------------------------------------------------------------------------------------------------
+
+
+def _fish(root: Parser) -> str:
+    """What may stand at a place, a line each; a function walks to the place as in the other shells."""
+    steps = [
+        f"            case {_fished(step)}\n                set place {_fished(place)}" for step, place in _steps(root)
+    ]
+    return _FISH.replace("@STEPS@", "\n".join(steps)) + "".join(f"{line}\n" for line in _fish_lines(root))
+
+
+_FISH = """\
+# fish completion for semmem
+function __semmem_at
+    set -l place semmem
+    for word in (commandline -opc)
+        switch "$place $word"
+@STEPS@
+        end
+    end
+    test "$place" = "$argv"
+end
+complete -c semmem -f
+"""
+
+
+def _fished(words: str) -> str:
+    """As one word of fish."""
+    return "'" + words.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _fish_lines(root: Parser) -> Iterator[str]:
+    for parser in root.everything:
+        where = _fished(f"__semmem_at {parser.prog}")
+        for child in parser.inside.values():
+            for name in child.names:
+                yield f"complete -c semmem -n {where} -a {name} -d {_fished(child.command.does)}"
+        for action in parser.shown_actions:
+            yield from _fish_action(where, action)
+
+
+def _fish_action(where: str, action: argparse.Action) -> Iterator[str]:
+    values = _values(action)
+    words = " ".join(word for word in values if word != FILES)
+    wanted = " -F" if FILES in values else ""
+    wanted += f" -a {_fished(words)}" if words else ""
+    if not action.option_strings:
+        if wanted:
+            yield f"complete -c semmem -n {where}{wanted}"
+        return
+    needed = "" if action.nargs == 0 else " -r" if FILES in values else " -x"  # -x: no files, which -r alone offers
+    for name in action.option_strings:
+        spelt = f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
+        yield f"complete -c semmem -n {where} {spelt}{needed}{wanted} -d {_fished(action.help or '')}"
+
+
+SCRIPTS: Mapping[str, Callable[[Parser], str]] = {
+    "bash": partial(_posix, _BASH),
+    "zsh": partial(_posix, _ZSH),
+    "fish": _fish,
+}
+"""What each shell is given."""
+
+
+def _complete(given: argparse.Namespace) -> int:
+    script = SCRIPTS[given.shell](root_parser())
+    answer(given, {"shell": given.shell, "script": script}, script.splitlines())
+    return 0
+
+
+COMPLETION = Command(
+    name="completion",
+    does="a script that completes commands and options in bash, zsh or fish",
+    about="Made from the commands that this version has; make it anew after an upgrade.",
+    run=_complete,
+    arguments=(argument("shell", choices=sorted(SCRIPTS), help="bash, fish or zsh"),),
+    examples=(
+        ("source <(semmem completion bash)", "bash, this shell alone"),
+        ("semmem completion zsh > ~/.zfunc/_semmem", "zsh, with ~/.zfunc in fpath"),
+        ("semmem completion fish > ~/.config/fish/completions/semmem.fish", "fish"),
+    ),
+    prints="the script in a document",
+)
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
 
 
 def _about() -> str:
@@ -55,7 +255,7 @@ COMMANDS = (
     operating.STATUS,
     doctor.DOCTOR,
     serving.MCP,
-    completion_command(lambda: root_parser()),
+    COMPLETION,
     help_command(lambda: root_parser()),
 )
 ROOT = Command(

@@ -4,9 +4,9 @@ Only the composition root and the command line read settings; everybody else get
 settings.py and memory_section.py; rules.py ties keys together; docs/configuration.md is made from them.
 """
 
-from semmem.config.loading import changed_keys, check, digest, effective, examine, load, restart_reasons
+from semmem.config.loading import changed_keys, check, digest, effective, examine, load
 from semmem.config.problems import ConfigError, Problem
-from semmem.config.reference import configuration_table
+from semmem.config.schema import configuration_table, restart_reasons
 from semmem.config.settings import Settings
 from semmem.config.surroundings import remarks
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from semmem.config.reference import configuration_table, names_page
+from semmem.config.schema import configuration_table, names_page
 
 sys.stdout.write(names_page() if sys.argv[1:] == ["names"] else configuration_table())

@@ -1,6 +1,6 @@
 """What other systems call things: every configuration key, environment variable and header that their users bring.
 
-names.toml is the one table: each name is taken for the key that it means, or refused with the reason. reference.py
+names.toml is the one table: each name is taken for the key that it means, or refused with the reason. schema.py
 makes docs/names.md of it, and a test tries every row.
 """
 

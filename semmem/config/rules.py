@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from semmem.config.models_section import RemoteEmbeddingSection, RerankSection
+from semmem.config.backends_section import RemoteEmbeddingSection, RerankSection
 from semmem.config.problems import Conflicts
 from semmem.config.settings import Settings
 from semmem.config.values import SECRET_CHARS_MIN, is_loopback

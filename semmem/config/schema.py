@@ -1,14 +1,17 @@
-"""Looking things up in the schema: which keys exist, what they hold, and which one was probably meant."""
+"""The schema, looked up: which keys exist, what they hold, and which one was probably meant; and the pages made of it:
+the reference of every key (the body of docs/configuration.md), and docs/names.md."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
+from semmem.config.names import NAMES, Name
 from semmem.config.problems import Loc
 from semmem.config.settings import Settings
 from semmem.config.values import Section
@@ -86,6 +89,11 @@ def leaves(section: type[Section] = Settings, at: tuple[str, ...] = ()) -> Itera
             yield from leaves(inner, (*at, name, "N") if item else (*at, name))  # type: ignore[arg-type]
 
 
+def restart_reasons() -> Mapping[str, str]:
+    """Every key, dotted: why a running semmem does not take up another value; an empty text: it does."""
+    return {".".join(leaf.path): leaf.section.restart_reason(leaf.path[-1]) for leaf in leaves()}
+
+
 def unit_of(name: str) -> str:
     """The unit that a key's name carries."""
     return next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), "")
@@ -149,3 +157,90 @@ def _type_words(annotation: Any) -> str:
 
 def _without_none(annotation: Any) -> Any:
     return {int | None: int, float | None: float}.get(annotation, annotation)
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+_INTRODUCTION = """# Names that you may know from elsewhere
+
+Whoever comes from one of these systems can bring what is configured there. A name below that means something here is
+taken as the key beside it; one that means nothing is refused by its name, with the reason and what to write instead.
+
+- Keys stand in `config.yaml` where the system has them, those of OmniRoute's settings at its top.
+- Environment variables have the rank of semmem's own: they override the file, and `SEMMEM_...` says the same.
+  A variable that is empty counts as not set. One that means nothing here may be another program's: it stops nothing,
+  and `semmem check` and the log at the start say that it is not obeyed, and why.
+- Two names for one thing with different values are refused, with both names.
+- Headers that name the user are believed only where the configuration names them (in lower case), like any other.
+- `semmem check` says which variables of other systems it obeys.
+
+`python -m semmem.config names` prints this page from the table in the code.
+"""
+
+
+RESTART = "*Restart.* "
+"""In front of what a key does that a reload does not take up."""
+
+
+def names_page() -> str:
+    """The whole of docs/names.md."""
+    parts = [_INTRODUCTION]
+    for kind, rows in groupby(NAMES, key=lambda name: name.kind):
+        parts += [f"## {kind.capitalize()}s", ""]
+        parts += ["| name | from | here | |", "|---|---|---|---|", *(_name_row(row) for row in rows), ""]
+    return "\n".join(parts)
+
+
+def _name_row(name: Name) -> str:
+    here = f"`{name.becomes}`" if name.becomes else "refused"
+    note = name.note if name.becomes else f"{name.reason}; {name.instead}"
+    return f"| `{name.name}` | {name.origin} | {here} | {note} |"
+
+
+def configuration_table() -> str:
+    """Markdown: for each top-level key a heading and a table of path, values with unit and default, and meaning, which
+    says where a change takes a restart."""
+    parts, reasons = list[str](), restart_reasons()
+    for top, rows in groupby(leaves(), key=lambda leaf: leaf.path[0]):
+        parts += [f"## `{top}`", "", *_introduction(top), "| path | values (`default`) | what it does |"]
+        parts += ["|---|---|---|", *(_row(leaf.path, leaf.field, reasons) for leaf in rows), ""]
+    return "\n".join(parts)
+
+
+def _introduction(top: str) -> Iterator[str]:
+    section = Settings.model_fields[top].annotation
+    if is_section(section):
+        text = " ".join(str(section.__doc__).partition(": ")[2].split())
+        yield from (text[0].upper() + text[1:], "")
+
+
+def _row(path: tuple[str, ...], field: FieldInfo, reasons: Mapping[str, str]) -> str:
+    kind = _values(describe_field(field), unit_of(path[-1]))
+    kind += ", secret" if field.annotation is SecretStr else ""
+    kind += f" ({_default(field)})"
+    key = ".".join(path)
+    what = f"{RESTART if reasons.get(key) else ''}{field.description}"
+    return f"| {' | '.join((f'`{key}`', kind, what))} |"
+
+
+def _values(words: str, unit: str) -> str:
+    """Type and bounds in fewer words: a bound that is spelt with a point is no whole number's."""
+    short = words.removeprefix("one of ").removeprefix("a whole number from ").removeprefix("a whole number ")
+    short = short.removeprefix("a number from ").removeprefix("a number ")
+    number, comma, null = short.partition(", or null")
+    return f"{number} {unit}".rstrip() + comma + null
+
+
+def _default(field: FieldInfo) -> str:
+    return "required" if field.is_required() else f"`{_spelling(field.get_default())}`"
+
+
+def _spelling(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, tuple):
+        return f"[{', '.join(value)}]"
+    if isinstance(value, float):
+        return f"{value:g}"
+    text = str(value.get_secret_value() if isinstance(value, SecretStr) else value)
+    return text or '""'

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from semmem.config.features_section import (
-    CompressionSection,
-    ConversationsSection,
-    PassagesSection,
-    TracingSection,
-    UsageSection,
-)
+from pydantic import Field
+
+from semmem.config.backends_section import ExternalModel, JournalSection
 from semmem.config.listeners_section import AUDIT_TO_STDOUT, IdentitySection, ListenersSection, SignalsSection
 from semmem.config.memory_section import MemorySection
-from semmem.config.models_section import ExternalModel
-from semmem.config.stores_section import JournalSection
 from semmem.config.values import (
     ERASING,
     STORE,
     ApiPath,
     Days,
+    Fraction,
+    HeaderName,
+    HttpUrl,
+    Line,
     ListOf,
     Milliseconds,
     NonEmptyLine,
     Seconds,
+    Secret,
     Section,
+    VariableName,
+    in_variable,
     key,
+    secret,
 )
 
 
@@ -164,6 +166,155 @@ class DeploymentSection(Section):
 
     replicas: int = key(1, "how many semmem processes share the store", ge=1, le=1000)
     drain_s: Seconds = key(20.0, "time to finish after SIGTERM; less than the pod's grace period")
+
+
+# --- what most deployments leave as it is -----------------------------------------------------------------------------
+
+
+YEARS_10_S = 315_360_000
+
+
+class ConversationsSection(Section):
+    """``conversations``: what users, models and tools said, word for word; off unless enabled."""
+
+    restart: ClassVar = {
+        "enabled retention_s per_user_max messages_max message_chars_max queue_bytes_max flush_s"
+        " search_messages_max": "what waits to be written is kept by it",
+        "recall": "what has vectors of conversations made follows from it",
+    }
+
+    enabled: bool = key(False, "record the conversations of users whose words may be stored")
+    retention_s: Annotated[float, Field(gt=0, le=YEARS_10_S)] = key(
+        2_592_000.0, "how long messages are kept, in seconds (30 days)"
+    )
+    per_user_max: int = key(1000, "conversations of one user; beyond them the oldest go", ge=1, le=100_000)
+    messages_max: int = key(1000, "messages of one conversation; beyond them the oldest go", ge=10, le=100_000)
+    message_chars_max: int = key(16_384, "characters kept of one message: its beginning", ge=100, le=1_048_576)
+    queue_bytes_max: int = key(
+        64 * 1024**2, "what waits to be written; more is dropped and counted", ge=1024**2, le=4 * 1024**3
+    )
+    flush_s: Seconds = key(1.0, "longest wait before it is written; a crash loses what waits")
+    search_messages_max: int = key(20_000, "the newest messages of a user that one search reads", ge=100, le=1_000_000)
+    recall: bool = key(True, "show former conversations to questions that ask for them, where they are recorded")
+    recall_ms: int = key(100, "longest wait for them; a question goes on without them then", ge=1, le=10_000)
+    chains: bool = key(
+        False, "add the history to requests with `previous_response_id` or `conversation`, where models keep none"
+    )
+    begin_unknown: bool = key(
+        False, "a `conversation` of which nothing is recorded begins here: no model behind Envoy keeps any itself"
+    )
+    chain_messages_max: int = key(200, "messages of a history that is added; longer ones are not", ge=2, le=1000)
+    chain_ms: int = key(100, "longest wait for a history; a request passes as it came then", ge=1, le=10_000)
+
+
+class PassagesSection(Section):
+    """``passages``: users' own messages and the gist of what was answered, found where memories do not answer."""
+
+    retention_days: Days = Field(default=365, description="how long what was said is kept; 0: nothing is kept or shown")
+    per_user_max: int = Field(
+        default=10_000, ge=1, le=15_000, description="passages of one user; beyond them the oldest go, once a day"
+    )
+
+
+class CompressionSection(Section):
+    """``compression``: of a long session's requests the older messages are replaced by the state of the conversation;
+    off unless enabled."""
+
+    restart: ClassVar = {"renew_turns refresh_s known_sessions_max queue_max": "states of sessions are known by it"}
+
+    enabled: bool = key(False, "compress; x-semmem-compression: off takes a request out of it")
+    from_tokens: int = key(
+        8000, "estimated tokens of a request's messages from which it is compressed", ge=1000, le=10_000_000
+    )
+    turns_kept: int = key(5, "messages of the user's that stay as they are, with all behind them", ge=1, le=100)
+    renew_turns: int = key(
+        10,
+        "turns until the next state; as long the beginning of a prompt stays the same",
+        ge=1,
+        le=1000,
+    )
+    state_tokens_max: int = key(650, "estimated tokens of a state", ge=150, le=4000)
+    ttl_days: int = key(7, "how long a state is kept; no longer than journal.retention_days", ge=1, le=3650)
+    lookup_ms: Milliseconds = key(
+        50, "how long the journal may take to say which state there is; then the request is whole"
+    )
+    refresh_s: Seconds = key(30.0, "how long it is believed which states there are, which another replica may change")
+    known_sessions_max: int = key(
+        1000, "sessions whose states are kept in process, about 10 KB each", ge=1, le=1_000_000
+    )
+    queue_max: int = key(
+        100,
+        "sessions whose state is to be made, each with its text in memory; more are tried again later",
+        ge=1,
+        le=10_000,
+    )
+    source_chars_max: int = key(
+        400_000,
+        "longest text that a state is made of; of a longer session, what came since the last state",
+        ge=10_000,
+        le=10_000_000,
+    )
+    budget_s: Seconds = key(5.0, "processor time for reading a session by rules")
+
+
+class PriceSection(Section):
+    """``usage.prices.N``: what tokens of some models cost, in units of usage.currency per million."""
+
+    model: NonEmptyLine = key(..., "name of the models, * for anything; the first row that fits counts")
+    provider: Line = key("", "who serves them; empty: what stands before a slash in the name")
+    input_per_million: float = key(..., "of tokens that are sent", ge=0, le=1_000_000)
+    output_per_million: float = key(..., "of tokens that are answered", ge=0, le=1_000_000)
+
+
+class UsageSection(Section):
+    """``usage``: statistics of answered requests, in figures and with digests in the place of users; off unless
+    enabled."""
+
+    restart: ClassVar = {
+        "enabled flush_rows flush_s queue_max names_max requests_days hours_days days_days": "what waits to be written"
+        " is kept by it"
+    }
+
+    enabled: bool = key(False, "record endpoint, models, tokens, duration and outcome of each")
+    flush_rows: int = key(100, "requests that are written together", ge=1, le=10_000)
+    flush_s: Seconds = key(3600.0, "longest wait before they are written; a crash loses them")
+    queue_max: int = key(10_000, "requests that wait; more are dropped and counted", ge=1, le=1_000_000)
+    names_max: int = key(
+        1000, "different models, and different projects, told apart on one day; others are (other)", ge=1, le=100_000
+    )
+    requests_days: Days = key(30, "how long single requests are kept")
+    hours_days: Days = key(90, "how long sums by hour are kept")
+    days_days: Days = key(1100, "how long sums by day are kept")
+    prices: ListOf[PriceSection] = key((), "what tokens cost, by model", max_length=1000)
+    currency: Line = key("USD", "of the prices: a label")
+    compared_with: Line = key("", "model whose price says what the others saved; empty: nothing is compared")
+
+
+class TracingSection(Section):
+    """``tracing``: OpenTelemetry traces of requests, answers and what is learnt from them, sent by OTLP over HTTP. They
+    need the package ``semmem[otel]``, and are off without an endpoint."""
+
+    restart = "spans under way are recorded and sent by it"
+
+    endpoint: HttpUrl = key("", "whole URL of the collector, such as http://collector:4318/v1/traces; empty: no traces")
+    header: HeaderName = key("authorization", "header that carries credential")
+    credential: Secret = secret("what the collector knows semmem by, if it asks")
+    credential_env: VariableName = in_variable("credential")
+    ca_file: Line = key("", "PEM file of the authorities to believe (https://); empty: system's")
+    service_name: NonEmptyLine = key("semmem", "service.name in every trace")
+    sample_ratio: Fraction = key(
+        1.0, "share that is recorded of requests and API calls whose caller has not decided (traceparent)"
+    )
+    content: bool = key(False, "also record what users say: questions and memories shown")
+    user_hmac_secret: Secret = secret("key of the digests that tell users and sessions apart; empty: no ids of users")
+    user_hmac_secret_env: VariableName = in_variable("it")
+    timeout_s: Seconds = key(3.0, "limit of sending one batch, repetitions included")
+    interval_s: Seconds = key(1.0, "longest wait before spans are sent")
+    batch_max: int = key(128, "spans sent at a time", ge=1, le=10_000)
+    queue_max: int = key(4096, "spans that wait; more are dropped and counted", ge=1, le=1_000_000)
+
+
+# --- all of it --------------------------------------------------------------------------------------------------------
 
 
 class Settings(Section):

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from semmem.config.models_section import MULTILINGUAL, EmbeddingSection
+from semmem.config.backends_section import MULTILINGUAL, EmbeddingSection
 from semmem.config.names import variables
 from semmem.config.problems import Conflicts
 from semmem.config.settings import Settings

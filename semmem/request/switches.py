@@ -1,7 +1,7 @@
 """For whom an administrator switched memory off: a user, or a group that users are in; reading and storing apart.
 
 Of a user nothing but a digest is known, so that a switch outlives the user's erasure without keeping a name. What is
-known here is asked by every request and never waits: whoever reads the journal (semmem.background.record_watch) puts
+known here is asked by every request and never waits: whoever reads the journal (semmem.background.in_process) puts
 it here, and while the journal is away it stays as it was.
 """
 

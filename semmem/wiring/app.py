@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from semmem.background import Tasks
+from semmem.background.learner import watch_topics
 from semmem.config.settings import Settings
 from semmem.management.activity_api import Activity
 from semmem.management.health import create_health
@@ -27,16 +28,15 @@ from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.loop_lag import watch_loop
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import conversations, learning, maintenance, request, tracing
+from semmem.wiring import conversations, learning, maintenance, request
 from semmem.wiring import erasure as erasing
-from semmem.wiring.backends import open_backends
+from semmem.wiring.backends import open_backends, tracing
 from semmem.wiring.front import front, serve
 from semmem.wiring.maintenance import CANNOT_WRITE, StoreWatch
-from semmem.wiring.parts import Parts, drift_loop
+from semmem.wiring.parts import Parts, metrics_page
 from semmem.wiring.reload import Read, Reloading
 from semmem.wiring.replicas import Kept
 from semmem.wiring.serving import Serving, Workshop
-from semmem.wiring.status import metrics_page
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class App:
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
-            self._tracing = tracing.tracing(self._settings, self._metrics, stack)
+            self._tracing = tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
                 self._settings,
                 self._metrics,
@@ -188,8 +188,8 @@ class App:
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
             self._tasks.keep("turns that were left", parts.at_once.run)
-        drift = drift_loop(lambda: self._front.serving.learning.drift, parts.learner.nudge)
-        self._tasks.keep("topics", lambda: drift.run(lambda: self._embedder_answers))
+        drift, nudge = (lambda: self._front.serving.learning.drift), parts.learner.nudge
+        self._tasks.keep("topics", lambda: watch_topics(drift, nudge, lambda: self._embedder_answers))
 
     async def _open_store(self, store: StoreWatch) -> None:
         """A store that answers but does not fit is fatal."""

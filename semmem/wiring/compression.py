@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable
 
-from semmem.background import StateMaker
+from semmem.background.derived import StateMaker
 from semmem.compression.compressor import CompressionRules, Compressor
 from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Making, ModelWriter

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import ConversationWriter, TalkPlacer
+from semmem.background.derived import TalkPlacer
+from semmem.background.writers import ConversationWriter
 from semmem.config.settings import Settings
 from semmem.conversations.chains import Chained, Chains
 from semmem.conversations.feature import ConversationsFeature

@@ -104,20 +104,16 @@ KEY_BYTES, NAME_BYTES = 32, 16
 
 def guards(settings: Settings, backends: Backends, announce: Announce) -> Guards:
     """What stands between the API's door and its routes."""
+    once = settings.listeners.api.idempotency.fill(IdempotencyRules)
     return Guards(
         limits=rate_limits(settings, announce),
-        idempotency=idempotency(settings, backends),
+        idempotency=Idempotency(backends.journal, once, clock=time.time),
         audit=audit(settings, backends.fence or Fence(token_bytes(KEY_BYTES)), announce),
     )
 
 
 def rate_limits(settings: Settings, announce: Announce) -> RateLimits:
     return RateLimits(settings.listeners.api.rate_limit.fill(RateRules), announce=announce)
-
-
-def idempotency(settings: Settings, backends: Backends) -> Idempotency:
-    rules = settings.listeners.api.idempotency.fill(IdempotencyRules)
-    return Idempotency(backends.journal, rules, clock=time.time)
 
 
 def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from semmem.background import JournalWriter, Outage
+from semmem.background import Outage
+from semmem.background.writers import JournalWriter
 from semmem.config.settings import Settings
 from semmem.lifecycle.elsewhere import Elsewhere, WaitingWords
 from semmem.lifecycle.erasure import Erasure

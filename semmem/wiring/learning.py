@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from semmem.background import AtOnceLearner, Learner, PatientEmbedder
+from semmem.background.at_once import AtOnceLearner
+from semmem.background.learner import Learner, PatientEmbedder
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.extraction.at_once import AtOnce

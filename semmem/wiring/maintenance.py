@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
@@ -106,33 +106,27 @@ class StoreWatch:
     async def look(self) -> None:
         """Look whether it answers, once it was tried to open it, and whether its disk has room."""
         if self.tried.is_set():
-            await self._look_at_store()
-        await self._look_at_disk()
-
-    async def _look_at_store(self) -> None:
-        answered = self.answers
-        try:
-            await self.store.health()
-            self.answers = True
-        except StoreError as error:
-            self.answers = False
-            if answered:
+            answered, error = self.answers, await _failed(self.store.health)
+            self.answers = error is None
+            if answered and error is not None:
                 log.error("store does not answer, requests pass without memory: %s", type(error).__name__)
-        if self.answers and not answered:
-            log.info("store answers again")
-
-    async def _look_at_disk(self) -> None:
-        had_room = self.has_room
-        try:
-            if self.disk is not None:
-                await self.disk.check_room()
-            self.has_room = True
-        except StoreError as error:
-            self.has_room = False
-            if had_room:
+            if self.answers and not answered:
+                log.info("store answers again")
+        if self.disk is not None:
+            had_room, error = self.has_room, await _failed(self.disk.check_room)
+            self.has_room = error is None
+            if had_room and error is not None:
                 log.error("disk full, memories are read but none is written: %s", error)
-        if self.has_room and not had_room:
-            log.info("the disk has room again")
+            if self.has_room and not had_room:
+                log.info("the disk has room again")
+
+
+async def _failed(look: Callable[[], Awaitable[object]]) -> StoreError | None:
+    try:
+        await look()
+    except StoreError as error:
+        return error
+    return None
 
 
 UPKEEP_INTERVAL_S = 600.0

@@ -19,7 +19,7 @@ from semmem.backends.embedding.weights import is_missing, resolve_weights
 from semmem.backends.models.embeddings import HttpEmbedder
 from semmem.backends.models.openai import OpenAIModel
 from semmem.backends.models.rerank import HttpReranker
-from semmem.config.models_section import MULTILINGUAL, EmbeddingSection, ExternalModel, RerankSection
+from semmem.config.backends_section import MULTILINGUAL, EmbeddingSection, ExternalModel, RerankSection
 from semmem.config.settings import Settings
 from semmem.config.surroundings import TORCH_LIBRARY, WITHOUT_A_MODEL
 from semmem.ports.embedder import Embedder

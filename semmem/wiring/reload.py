@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -33,28 +34,24 @@ class _Made(Protocol):
 Made = TypeVar("Made", bound=_Made)
 
 
+@dataclass(eq=False)
 class Reloading(Generic[Made]):
     """``make`` makes of settings what serves by them, on another thread; ``put`` puts it in the place of the former
     one, without waiting and without failing. One reload at a time."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        read: Read,
-        *,
-        announce: Announce,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.settings = settings
-        self._read = read
-        self._announce = announce
-        self._clock = clock
+    settings: Settings
+    read: Read
+    _: KW_ONLY
+    announce: Announce
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
         self._make: Callable[[Settings], Made] | None = None
         self._put: Callable[[Made], None] | None = None
         self._turn = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._counts = Counter({APPLIED: 0, REFUSED: 0, UNCHANGED: 0})
-        self._loaded_at = _shown(clock())
+        self._loaded_at = _shown(self.clock())
         self._last: Reload | None = None
 
     def begin(self, make: Callable[[Settings], Made], put: Callable[[Made], None]) -> None:
@@ -82,7 +79,7 @@ class Reloading(Generic[Made]):
             done = await self._reload()
             self._last = done
             self._counts[done.outcome] += 1
-            self._announce(ConfigReloaded(done.outcome))
+            self.announce(ConfigReloaded(done.outcome))
             _tell(done)
             return done
 
@@ -99,7 +96,7 @@ class Reloading(Generic[Made]):
         }
 
     async def _reload(self) -> Reload:
-        settings, problems = await asyncio.to_thread(self._read)
+        settings, problems = await asyncio.to_thread(self.read)
         if problems or settings is None:
             return self._refused(map(str, problems))
         changed = changed_keys(self.settings, settings)
@@ -119,14 +116,14 @@ class Reloading(Generic[Made]):
         if self._put is None:
             return self._refused([STOPPING])
         self._put(made)
-        self.settings, self._loaded_at = settings, _shown(self._clock())
+        self.settings, self._loaded_at = settings, _shown(self.clock())
         return self._ended(APPLIED, changed)
 
     def _refused(self, problems: Any) -> Reload:
-        return Reload(REFUSED, _shown(self._clock()), digest(self.settings), problems=tuple(problems))
+        return Reload(REFUSED, _shown(self.clock()), digest(self.settings), problems=tuple(problems))
 
     def _ended(self, outcome: str, changed: Sequence[str] = ()) -> Reload:
-        return Reload(outcome, _shown(self._clock()), digest(self.settings), tuple(changed))
+        return Reload(outcome, _shown(self.clock()), digest(self.settings), tuple(changed))
 
 
 def _tell(done: Reload) -> None:

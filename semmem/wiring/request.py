@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from semmem.background import AtOnceLearner, JournalWriter, OffloadThreads
+from semmem.background import OffloadThreads
+from semmem.background.at_once import AtOnceLearner
+from semmem.background.writers import JournalWriter
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.dialects import Paths
@@ -103,7 +105,7 @@ def journal_writer(
     return JournalWriter(
         backends.journal,
         queue_max=settings.journal.queue_max,
-        commit_interval_s=settings.journal.commit_interval_ms / 1000 * WAITING_SHARE,
+        interval_s=settings.journal.commit_interval_ms / 1000 * WAITING_SHARE,
         announce=announce,
         committed=committed,
     )

@@ -54,9 +54,8 @@ from semmem.wiring.compression import fence_of, making
 from semmem.wiring.doors import guards, rate_limits
 from semmem.wiring.erasure import holds
 from semmem.wiring.maintenance import lifetime_s, quota
-from semmem.wiring.parts import LearningSide, Parts, learning_side
+from semmem.wiring.parts import LearningSide, Parts, engine, learning_side
 from semmem.wiring.reload import Reloading
-from semmem.wiring.status import engine
 
 
 @dataclass(frozen=True, slots=True)

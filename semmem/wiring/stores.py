@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from semmem.backends.in_process import InProcessCollections
@@ -20,10 +19,10 @@ from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.sql.database import JournalLimits, ServerLimits
 from semmem.backends.sql.file import OnlyProcess
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background.patient_embedder import PatientEmbedder
+from semmem.background.learner import PatientEmbedder
 from semmem.backup.exporting import Everybody
+from semmem.config.backends_section import MilvusSection, QdrantSection
 from semmem.config.settings import Settings
-from semmem.config.stores_section import MilvusSection
 from semmem.config.values import DAY_S
 from semmem.lifecycle.holds import Holds
 from semmem.passages.shelves import ShelvedCollections
@@ -61,20 +60,40 @@ def collections(settings: Settings) -> ShelvedCollections:
 
 
 def _milvus(settings: Settings) -> Collections:
-    rules, options = settings.memory.milvus, _options(settings)
+    rules, options = settings.memory.milvus, _options(settings, settings.memory.milvus)
+    options |= {"index": rules.index, "num_partitions": rules.num_partitions}
+    options["rows_per_user_max"] = min(WINDOW_MAX - 1, options["rows_per_user_max"])
     if rules.address:
         return MilvusCollections(rules.collection, _server(rules), options=options)
-    lite = MilvusLiteProcess(Path(settings.data_dir) / rules.data_dir)
+    lite = MilvusLiteProcess(settings.milvus_dir)
     return LiteCollections(rules.collection, lite, options={**options, "purge_timeout_s": rules.purge_timeout_s})
 
 
 def _qdrant(settings: Settings) -> Collections:
-    """Raises StoreError when its package is not installed."""
-    try:
-        from semmem.wiring.qdrant import qdrant_collections  # an optional package, which takes half a second to import
+    """At the address of a server, or in the client's local mode. Raises StoreError when its package is not
+    installed."""
+    try:  # an optional package, which takes half a second to import
+        from semmem.backends.qdrant.collection import Collection as First
+        from semmem.backends.qdrant.collections import QdrantCollections
+        from semmem.backends.qdrant.local import LocalQdrant
+        from semmem.backends.qdrant.server import QdrantServer, Tls
     except ModuleNotFoundError:
         raise StoreError("memory.backend qdrant needs a package: pip install 'semmem[qdrant]'") from None
-    return qdrant_collections(settings, rows_per_user_max=_rows_per_user_max(settings))
+    rules, options = settings.memory.qdrant, _options(settings, settings.memory.qdrant)
+    first = rules.fill(First, name=rules.collection, dimension=0, signature="")
+    options["purge_timeout_s"] = rules.purge_timeout_s
+    if rules.address:
+        url, api_key = _uri(rules), rules.api_key.get_secret_value()
+        if api_key and url.startswith("http://"):
+            log.warning("memory.qdrant.api_key travels unencrypted: switch memory.qdrant.tls on")
+        return QdrantCollections(QdrantServer(url, api_key=api_key, tls=rules.tls.fill(Tls)), first, options=options)
+    log.warning(
+        "Qdrant's local mode keeps the memories: the client's own Python, no Qdrant engine, for trying out; every"
+        " search looks at all memories of all users, and index and quantisation (%s, %s) mean nothing to it",
+        rules.index,
+        rules.quantisation,
+    )
+    return QdrantCollections(LocalQdrant(settings.qdrant_dir), first, options=options)
 
 
 @asynccontextmanager
@@ -94,7 +113,7 @@ async def milvus(settings: Settings, signature: str) -> AsyncIterator[Collection
 def _server(rules: MilvusSection) -> dict[str, Any]:
     """Where it is, and what it asks for."""
     return server_options(
-        _uri(rules.address, rules),
+        _uri(rules),
         token=rules.token.get_secret_value(),
         database=rules.database,
         ca_file=rules.tls.ca_file,
@@ -105,28 +124,21 @@ def _server(rules: MilvusSection) -> dict[str, Any]:
     )
 
 
-def _options(settings: Settings) -> dict[str, Any]:
-    """What is asked of every collection, and how long."""
-    rules = settings.memory.milvus
+def _options(settings: Settings, rules: MilvusSection | QdrantSection) -> dict[str, Any]:
+    """How long any collection may take, and how many rows of a user there are at most."""
+    memories, passages = ROWS_PER_MEMORY * settings.memory.max_memories_per_user, settings.passages.per_user_max
     return {
-        "index": rules.index,
-        "num_partitions": rules.num_partitions,
         "search_timeout_s": settings.deadlines.store_ms / 1000,
         "read_timeout_s": rules.call_timeout_s,
         "write_timeout_s": rules.call_timeout_s,
-        "rows_per_user_max": min(WINDOW_MAX - 1, _rows_per_user_max(settings)),
+        "rows_per_user_max": max(memories, passages + PASSAGES_SPARE),
     }
 
 
-def _rows_per_user_max(settings: Settings) -> int:
-    memories, passages = ROWS_PER_MEMORY * settings.memory.max_memories_per_user, settings.passages.per_user_max
-    return max(memories, passages + PASSAGES_SPARE)
-
-
-def _uri(address: str, rules: MilvusSection) -> str:
-    if "://" in address:
-        return address
-    return f"{'https' if rules.tls.enabled else 'http'}://{address}"
+def _uri(rules: MilvusSection | QdrantSection) -> str:
+    if "://" in rules.address:
+        return rules.address
+    return f"{'https' if rules.tls.enabled else 'http'}://{rules.address}"
 
 
 log = logging.getLogger(__name__)

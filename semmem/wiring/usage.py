@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from decimal import Decimal
 
-from semmem.background import UsageRetention, UsageWriter
+from semmem.background.writers import UsageRetention, UsageWriter
 from semmem.config.settings import Settings
 from semmem.management.usage_api import Usage
 from semmem.ports.usage import UsageRecords, user_name
@@ -24,7 +24,7 @@ class Recording:
         self.writer = UsageWriter(
             records,
             rules.fill(UsageRetention),
-            rows=rules.flush_rows,
+            full=rules.flush_rows,
             interval_s=rules.flush_s,
             queue_max=rules.queue_max,
         )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from semmem.background import DriftLoop, JournalWriter, Learner, Tasks
+from semmem.background import Tasks
+from semmem.background.learner import Learner, watch_topics
+from semmem.background.writers import JournalWriter
 from semmem.memory import Forgetting, Scope, Turn, TurnEnding
 from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.learning import Batch, BatchRules
@@ -57,7 +60,7 @@ async def running(worker: Any) -> AsyncIterator[None]:
 
 
 def writer_for(journal: Recording, **limits: Any) -> JournalWriter:
-    return JournalWriter(journal, **{"commit_interval_s": 0.005, "retry_s": 0.005} | limits)
+    return JournalWriter(journal, **{"interval_s": 0.005, "retry_s": 0.005} | limits)
 
 
 async def test_halves_that_arrive_together_share_a_commit() -> None:
@@ -192,7 +195,7 @@ async def test_a_full_queue_still_takes_what_says_that_words_are_not_to_be_kept(
 
 async def test_a_commit_has_a_limit() -> None:
     journal = Recording()
-    writer = writer_for(journal, commit_halves_max=2)
+    writer = writer_for(journal, batch_max=2)
     async with running(writer):
         for name in "abcde":
             writer.offer(turn(name))
@@ -330,6 +333,10 @@ async def test_draining_waits_for_running_batches_and_cancels_what_takes_too_lon
     assert ended == ["quick"]
 
 
+def watching(look: Any) -> Any:
+    return lambda: SimpleNamespace(look=look)
+
+
 async def test_a_change_of_topic_is_told_and_a_failed_look_is_made_up_for(caplog: pytest.LogCaptureFixture) -> None:
     found = [1, 0, 1]
     looked: list[float] = []
@@ -341,9 +348,10 @@ async def test_a_change_of_topic_is_told_and_a_failed_look_is_made_up_for(caplog
             raise JournalError("something the user said")
         return found.pop()
 
-    loop = DriftLoop(look, told.set, interval_s=0.001, clock=lambda: 7.0)
-    async with running(loop):
-        await asyncio.wait_for(told.wait(), 5.0)
+    tasks, watch = Tasks(), watching(look)
+    tasks.spawn("topics", watch_topics(watch, told.set, interval_s=0.001, clock=lambda: 7.0))
+    await asyncio.wait_for(told.wait(), 5.0)
+    await tasks.cancel()
     assert looked[:2] == [7.0, 7.0]
     assert "JournalError" in caplog.text
     assert "said" not in caplog.text
@@ -358,7 +366,7 @@ async def test_topics_are_not_looked_at_while_that_cannot_work() -> None:
 
     ready = asyncio.Event()
     task = Tasks()
-    task.spawn("topics", DriftLoop(look, lambda: None, interval_s=0.001).run(ready.is_set))
+    task.spawn("topics", watch_topics(watching(look), lambda: None, ready.is_set, interval_s=0.001))
     await asyncio.sleep(0.03)
     assert looks == []
     ready.set()

@@ -10,7 +10,10 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import AtOnceLearner, JournalWriter, PatientEmbedder, Tasks
+from semmem.background import Tasks
+from semmem.background.at_once import AtOnceLearner
+from semmem.background.learner import PatientEmbedder
+from semmem.background.writers import JournalWriter
 from semmem.extraction.result import TurnLearnt
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.recording import TurnClosed

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from semmem.background.outage import REMIND_S, Outage
+from semmem.background.tasks import REMIND_S, Outage
 
 log = logging.getLogger("outage of a test")
 

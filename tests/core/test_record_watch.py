@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from semmem.background import RecordWatch, Tasks
-from semmem.background.record_watch import WHOLE_EVERY_S
+from semmem.background import Tasks
+from semmem.background.in_process import WHOLE_EVERY_S, RecordWatch
 from semmem.ports.errors import JournalError
 from semmem.ports.switches import UNSAID, Switch, SwitchRow
 from semmem.request.switches import Switches, user_key

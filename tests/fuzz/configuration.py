@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from semmem.config import ConfigError, effective, load, schema
-from semmem.config.environment import variable_name
+from semmem.config.loading import variable_name
 from tests.fuzz.choices import Choices
 
 _KEYS = tuple(sorted({str(part) for loc, *_ in schema.leaves() for part in loc}))

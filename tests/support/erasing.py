@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import JournalWriter, Tasks
+from semmem.background import Tasks
+from semmem.background.writers import JournalWriter
 from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import InThread
@@ -48,7 +49,7 @@ class Erasing:
         self.shown = Ledger()
         self.hidden = HidingStore(ObservedStore(store, Metrics(), "test"), Marks())
         self.store = HotMemories(self.hidden, spawn=self.tasks.spawn)
-        self.writer = JournalWriter(journal, commit_interval_s=0.01, retry_s=0.05)
+        self.writer = JournalWriter(journal, interval_s=0.01, retry_s=0.05)
         self.sessions = Sessions(journal)
         self.notes = AccessRecorder(journal)
         self.announced: list[Event] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from semmem.config.models_section import EmbeddingSection
+from semmem.config.backends_section import EmbeddingSection
 from semmem.ports.embedder import Embedder
 from semmem.wiring.models import local_embedder
 

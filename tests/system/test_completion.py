@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.commands.completion import SCRIPTS
-from semmem.commands.table import root_parser
+from semmem.commands.table import SCRIPTS, root_parser
 from tests.core.commands.test_manual import COMPLETED, named
 
 TAB, TELL = b"\t", b"\x18"

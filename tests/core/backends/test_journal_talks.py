@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background.talk_placer import TalkPlacer
+from semmem.background.derived import TalkPlacer
 from semmem.memory import Role, Scope, Vector
 from semmem.ports.conversations import conversation_id
 from semmem.ports.errors import EmbedderError

@@ -13,9 +13,8 @@ import pytest
 
 from semmem.cli import main
 from semmem.commands.command import Exit, Parser
-from semmem.commands.completion import SCRIPTS
 from semmem.commands.manual import markdown, page_of, roff, text
-from semmem.commands.table import root_parser
+from semmem.commands.table import SCRIPTS, root_parser
 
 PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
 EVERYTHING = root_parser().everything

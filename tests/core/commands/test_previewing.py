@@ -14,7 +14,8 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import RecordWatch, Tasks
+from semmem.background import Tasks
+from semmem.background.in_process import RecordWatch
 from semmem.cli import main
 from semmem.commands.memories import table
 from semmem.lifecycle.quota import Quota

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec import structs
 
-from semmem.background import StateMaker, Tasks
+from semmem.background import Tasks
+from semmem.background.derived import StateMaker
 from semmem.compression.cutting import Part
 from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Job, Making, ModelWriter

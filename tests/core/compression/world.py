@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import StateMaker, Tasks
+from semmem.background import Tasks
+from semmem.background.derived import StateMaker
 from semmem.compression.compressor import CompressionRules, Compressor
 from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Making, ModelWriter

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from semmem.config import Settings, check, effective, load, schema
-from semmem.config.environment import variable_name
+from semmem.config.loading import variable_name
 from tests.support.configuration import MODEL, at, loaded, only, problems
 
 

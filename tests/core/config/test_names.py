@@ -10,7 +10,7 @@ import yaml
 
 from semmem.config import Settings, check, effective, load, remarks, schema
 from semmem.config.names import NAMES, Kind, Name
-from semmem.config.reference import names_page
+from semmem.config.schema import names_page
 from semmem.memory import Controls
 from semmem.request.asker import AskerRules, read_asker
 from semmem.request.head import RequestHead

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import ConversationWriter
+from semmem.background.writers import ConversationWriter
 from semmem.conversations.chains import Chained, Chains, is_whole
 from semmem.dialects.responses import Responses
 from semmem.memory import Past, Role, Scope, ToolCall, Turn

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import ConversationWriter
-from semmem.background.conversation_writer import BATCH_MAX, NO_TURN, QUEUE_FULL, TURN_WAIT_S
+from semmem.background.writers import HALVES_MAX, NO_TURN, QUEUE_FULL, TURN_WAIT_S, ConversationWriter
 from semmem.conversations.tap import Tap, new_results
 from semmem.envoy.wire import body_reply, read_ticket
 from semmem.exchange import Exchange, RequestResult
@@ -282,14 +281,14 @@ def writer(records: Any, **rules: Any) -> ConversationWriter:
 async def test_halves_are_written_in_batches_and_wait_while_the_journal_is_away() -> None:
     records = Records()
     one = writer(records)
-    for _ in range(2 * BATCH_MAX + 50):
+    for _ in range(2 * HALVES_MAX + 50):
         one.add(half())
     records.away = True
     assert not await one.flush()
-    assert len(one) == 2 * BATCH_MAX + 50
+    assert len(one) == 2 * HALVES_MAX + 50
     records.away = False
     assert await one.flush()
-    assert (records.batches, one.written, len(one)) == ([BATCH_MAX, BATCH_MAX, 50], 2 * BATCH_MAX + 50, 0)
+    assert (records.batches, one.written, len(one)) == ([HALVES_MAX, HALVES_MAX, 50], 2 * HALVES_MAX + 50, 0)
 
 
 async def test_halves_wait_for_their_turn_only_so_long() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from semmem.backends.in_process import InProcessStore
-from semmem.background import AtOnceLearner
+from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning

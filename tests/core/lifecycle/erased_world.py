@@ -14,7 +14,7 @@ import httpx
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import Learner
+from semmem.background.learner import Learner
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.pipeline import Learning

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.background import AtOnceLearner
+from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.rules import RulesExtractor
 from semmem.memory import Scope
@@ -19,7 +19,7 @@ def at_once(world: ErasedWorld) -> AtOnceLearner:
     made = AtOnceLearner(
         AtOnce(world.journal, RulesExtractor(), world.learning.storing), world.learning.settling, world.erasing.holds
     )
-    world.erasing.writer._committed = made.committed
+    world.erasing.writer.committed = made.committed
     return made
 
 

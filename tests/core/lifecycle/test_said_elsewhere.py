@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.background import AtOnceLearner
+from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
 from semmem.lifecycle.erasure import ErasurePending
 from semmem.memory import MemoryStatus, Scope
@@ -37,7 +37,7 @@ class World:
         self.erasure = erased.erasing.erasure
         at_once = AtOnce(erased.journal, extractor, erased.learning.storing)
         self.learner = AtOnceLearner(at_once, erased.learning.settling, erased.erasing.holds)
-        erased.writer._committed = self.learner.committed
+        erased.writer.committed = self.learner.committed
 
     async def tell(self, text: str, scope: Scope) -> None:
         self.erased.say(text, scope=scope)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from semmem.background import AtOnceLearner
+from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.contradiction import Judged, Verdict
 from semmem.extraction.pair_judge import Open, PairJudge
@@ -146,7 +146,7 @@ async def test_learning_at_once_at_any_moment_of_it_does_not_bring_it_back(tmp_p
             world.learning.settling,
             world.erasing.holds,
         )
-        world.erasing.writer._committed = at_once.committed
+        world.erasing.writer.committed = at_once.committed
         store.pause_s = 0.005
         world.say("I keep bees.")
         await asyncio.sleep(wait_s)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import RecordWatch
+from semmem.background.in_process import RecordWatch
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.engine_api import engine_routes

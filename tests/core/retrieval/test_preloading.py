@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from semmem.background import Warming
+from semmem.background.in_process import Warming
 from semmem.memory import Scope
 from semmem.ports.errors import JournalUnavailable, StoreUnavailable
 from semmem.retrieval.index.kept import Preloaded

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from semmem.background import JournalWriter
+from semmem.background.writers import JournalWriter
 from semmem.memory import Forgetting, Scope
 from tests.core.turns.talk import ReticentJournal, Talk
 from tests.support.empty_journal import empty_journal
@@ -64,11 +64,11 @@ async def test_what_never_left_the_queue_is_known_to_the_others_after_its_erasur
 ) -> None:
     """The journal was locked while it was said. Another replica is asked next, in the same conversation."""
     there = Talk(talk.journal)
-    writer = JournalWriter(talk.journal, commit_interval_s=0.0)
+    writer = JournalWriter(talk.journal, interval_s=0.0)
     talk.queue.offer = writer.offer  # type: ignore[method-assign]
     await talk.ask(*asked_before, session="s")
     await erase(talk, writer)
-    await writer._commit()
+    await writer.flush()
     there.now = talk.now
     await there.ask(*asked_before, SUGAR, session="s")
     assert await there.learn() == {SUGAR: 1}

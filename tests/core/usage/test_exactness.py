@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import UsageRetention, UsageWriter
+from semmem.background.writers import UsageRetention, UsageWriter
 from semmem.dialects import DIALECTS as SERVED
 from semmem.ports.usage import user_name
 from semmem.usage.report import Days, UsageReport, longest_streak
@@ -33,7 +33,7 @@ async def journal(place: Place) -> AsyncIterator[SqlJournal]:
 
 async def written(journal: SqlJournal, scripted: list[Scripted]) -> None:
     """By three writers, in batches of a hundred, some of them twice: a commit whose answer was lost."""
-    writers = [UsageWriter(journal, UsageRetention(), rows=100) for _ in range(3)]
+    writers = [UsageWriter(journal, UsageRetention(), full=100) for _ in range(3)]
     made = rows(scripted)
     for place, row in enumerate(made):
         writer = writers[place % 3]

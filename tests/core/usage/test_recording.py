@@ -13,7 +13,8 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backends.sql.marks import digest
-from semmem.background import Tasks, UsageRetention, UsageWriter
+from semmem.background import Tasks
+from semmem.background.writers import UsageRetention, UsageWriter
 from semmem.dialects import BY_NAME
 from semmem.memory import Answer, Conversation, Message, PromptCache, Role, Scope, TurnEnding
 from semmem.ports.erasure import Mark
@@ -209,7 +210,7 @@ async def test_rows_are_written_after_their_time_when_they_are_few() -> None:
 async def test_rows_wait_for_a_journal_that_is_away_and_too_many_are_dropped_and_counted() -> None:
     records = Records()
     records.away = True
-    one = writer(records, rows=10, queue_max=40)
+    one = writer(records, full=10, queue_max=40)
     made = rows(script(60, seed=1, begins=NOON))
     for row in made:
         one.add(row)
@@ -220,6 +221,23 @@ async def test_rows_wait_for_a_journal_that_is_away_and_too_many_are_dropped_and
     records.silent = False
     assert await one.flush()
     assert list(records.kept) == [row.id for row in made[:40]]
+
+
+async def test_rows_that_could_not_be_written_are_tried_again_soon_and_not_after_their_time() -> None:
+    records = Records()
+    records.away = True
+    one = writer(records, full=2, interval_s=3600.0)
+    one.retry_s = 0.01
+    tasks = Tasks()
+    tasks.spawn("usage", one.run())
+    for row in rows(script(2, seed=1, begins=NOON)):
+        one.add(row)
+    await asyncio.sleep(0.05)
+    assert len(one) == 2
+    records.away = False
+    assert await one.drained(2.0)
+    await tasks.cancel()
+    assert one.written == 2
 
 
 async def test_a_row_that_is_written_twice_counts_once(journal: SqlJournal) -> None:

@@ -138,7 +138,7 @@ async def test_a_run_that_is_killed_costs_nothing_and_the_next_one_does_it(
     with monkeypatch.context() as broken:
         broken.setattr(Path, "unlink", lambda *_given, **_more: None)  # who is killed tidies nothing up
         if cut_off_at == "salvage":
-            broken.setattr("semmem.wiring.recover.salvage", salvaged_and_killed)
+            broken.setattr("semmem.wiring.backup.salvage", salvaged_and_killed)
         else:
             broken.setattr(os if cut_off_at == "link" else Path, cut_off_at, killed)
         assert run(data) == 130

@@ -13,7 +13,7 @@ import semmem
 from semmem.config.settings import Settings
 from semmem.ports.spans import NO_TRACER, NOWHERE
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring.tracing import TracingError, tracing
+from semmem.wiring.backends import TracingError, tracing
 from tests.support.collector import collector
 
 ROOT = Path(semmem.__file__).parents[1]

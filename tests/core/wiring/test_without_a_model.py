@@ -11,7 +11,7 @@ from semmem.backends.embedding.bag_of_words import BagOfWords
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.embedding.static import StaticEmbedder
 from semmem.backends.in_process import InProcessStore
-from semmem.config.models_section import EmbeddingSection
+from semmem.config.backends_section import EmbeddingSection
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 from semmem.wiring import models

@@ -25,7 +25,7 @@ from semmem.backends.embedding.sentence_transformers import SentenceTransformers
 from semmem.backends.embedding.static import StaticEmbedder
 from semmem.backends.embedding.weights import MINILM, MINILM_SHA256
 from semmem.backends.models.embeddings import HttpEmbedder
-from semmem.config.models_section import EmbeddingSection
+from semmem.config.backends_section import EmbeddingSection
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 from semmem.wiring.models import chosen, local_embedder

@@ -19,7 +19,8 @@ from sqlalchemy import Connection, text
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import DEAF, DUE, MISSED, ServerLimits
 from semmem.backends.sql.journal import SqlJournal
-from semmem.background import JournalWriter, Tasks
+from semmem.background import Tasks
+from semmem.background.writers import JournalWriter
 from semmem.memory import Forgetting, Scope, Source
 from semmem.ports.errors import JournalError, JournalUnavailable
 from semmem.wiring.stores import open_journal
@@ -286,7 +287,7 @@ async def test_what_a_server_says_of_rows_is_not_told(journal: SqlJournal) -> No
 async def test_turns_wait_while_the_server_is_away_and_are_written_when_it_is_back(own_server: TestServer) -> None:
     journal, tasks = SqlJournal(own_server.create("journal"), server=QUICK), Tasks()
     await journal.open()
-    writer = JournalWriter(journal, commit_interval_s=0.01, retry_s=0.05)
+    writer = JournalWriter(journal, interval_s=0.01, retry_s=0.05)
     tasks.spawn("writer", writer.run())
     heard = list[str]()
     tasks.spawn("news", journal.listen(heard.append))

@@ -1,22 +1,24 @@
-"""Models that semmem asks, and how it learns: ``memory.embedding``, ``memory.rerank``, ``external_models``,
-``memory.extraction`` and ``memory.write_screen``."""
+"""Third parties: models that semmem asks (``memory.embedding``, ``memory.rerank``, ``external_models``), and where
+memories and turns are kept (``memory.milvus``, ``memory.qdrant``, ``journal``)."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from semmem.config.values import (
-    ERASING,
-    Fraction,
+    STORE,
+    Days,
     HttpUrl,
+    Identifier,
+    JournalUrl,
     Line,
-    ListOf,
     Milliseconds,
+    MilvusAddress,
     NonEmptyLine,
     Port,
-    Prose,
+    QdrantAddress,
     Seconds,
     Secret,
     Section,
@@ -152,86 +154,128 @@ class ExternalModel(Section):
         return self.max_tokens if self.max_tokens is not None else OUTPUT_TOKENS[self.model_role]
 
 
-class ExtractionSection(Section):
-    """``memory.extraction``: how facts are learnt from finished turns."""
+# --- where memories and turns are kept --------------------------------------------------------------------------------
 
-    restart: ClassVar = {
-        "at_once at_once_queue_max at_once_concurrency at_once_wait_s at_once_left_s embed_texts_max concurrency"
-        " poll_interval_s": "turns that wait already are kept by it",
-        "turn_budget_s": ERASING,
-    }
 
-    engine: Literal["auto", "llm", "rules"] = key(
-        "auto", "auto: the memory_extraction model when there is one, else rules"
+class StoreTlsSection(Section):
+    """How the connection to a store's server is secured."""
+
+    restart = STORE
+
+    enabled: bool = False
+    ca_file: Line = key("", "PEM file of the authorities to believe; empty: the system's")
+    cert_file: Line = key("", "PEM file of semmem's own certificate, for mutual TLS")
+    key_file: Line = key("", "PEM file of that certificate's key")
+
+
+class QdrantTlsSection(StoreTlsSection):
+    """``memory.qdrant.tls``: how the connection to a Qdrant server is secured."""
+
+    enabled: bool = key(False, "encrypt the connection to a Qdrant server")
+
+
+class MilvusTlsSection(StoreTlsSection):
+    """``memory.milvus.tls``: how the connection to a Milvus server is secured."""
+
+    enabled: bool = key(False, "encrypt the connection to a Milvus server")
+    server_name: Line = key("", "name expected in the server's certificate; empty: the host")
+
+
+class MilvusSection(Section):
+    """``memory.milvus``: the embedded Milvus Lite, or a Milvus server or cluster."""
+
+    restart = STORE
+
+    address: MilvusAddress = key("", "host:port or URL of a Milvus server; empty: embedded Milvus Lite (one replica)")
+    data_dir: NonEmptyLine = key("milvus", "directory of the embedded store, relative to data_dir")
+    collection: Identifier = key("agentic_memory", "name of the collection")
+    dimension: int = key(384, "vector length; equals memory.embedding.dimension", ge=1, le=32_768)
+    database: Identifier = key("default", "Milvus database (servers only)")
+    token: Secret = secret("Milvus token, or user:password (servers only)")
+    tls: MilvusTlsSection = MilvusTlsSection()
+    index: Literal["FLAT", "IVF_SQ8", "HNSW", "HNSW_SQ"] = key(
+        "FLAT",
+        "FLAT is exact; HNSW may miss some; IVF_SQ8 and HNSW_SQ (servers from 2.5) as well, with vectors of a"
+        " quarter of the size; fixed when the collection is made",
     )
-    at_once: bool = key(
-        True,
-        "learn from a turn when its answer has ended, until a batch confirms, rewrites or drops that; false: only"
-        " batches learn",
+    num_partitions: int = key(
+        16, "partitions that users are spread over; fixed when the collection is made", ge=1, le=1024
     )
-    at_once_queue_max: int = key(
-        1000, "most turns that wait to be learnt from at once; batches learn more", ge=1, le=100_000
+    call_timeout_s: Seconds = key(10.0, "limit of one call off the request path")
+    purge_timeout_s: Seconds = key(60.0, "limit of rewriting the embedded store's files without what was removed")
+
+
+class QdrantSection(Section):
+    """``memory.qdrant``: a Qdrant server or cluster (1.16 or later), or the client's local mode for trying out."""
+
+    restart = STORE
+
+    address: QdrantAddress = key(
+        "", "host:port or URL of a Qdrant server's REST interface; empty: local mode, to try out (one replica)"
     )
-    at_once_concurrency: int = key(8, "turns learnt from at once at the same time, of different users", ge=1, le=64)
-    at_once_wait_s: Seconds = key(
-        60.0, "how long a turn waits while its user's memories are changed, or a store or embedder is away"
+    data_dir: NonEmptyLine = key("qdrant", "directory of the local mode, relative to data_dir")
+    collection: Identifier = key("agentic_memory", "name of the collection")
+    api_key: Secret = secret("API key (servers only)")
+    tls: QdrantTlsSection = QdrantTlsSection()
+    index: Literal["FLAT", "HNSW"] = key(
+        "FLAT", "FLAT is exact; HNSW makes a graph per user and may miss some (servers only)"
     )
-    at_once_left_s: Seconds = key(
+    quantisation: Literal["none", "int8", "binary"] = key(
+        "none", "vectors kept in memory in a quarter (int8) or a 32nd (binary) of the room (servers only)"
+    )
+    rescore: bool = key(True, "compare the best again by their whole vectors, read from disk")
+    oversampling: float = key(3.0, "so many times the limit are compared again", ge=1, le=64)
+    shards: int = key(1, "parts of the collection; fixed when it is made", ge=1, le=1024)
+    copies: int = key(1, "replicas of each part, of a cluster", ge=1, le=16)
+    call_timeout_s: Seconds = key(10.0, "limit of one call off the request path")
+    purge_timeout_s: Seconds = key(60.0, "limit of rewriting the local mode's file without what was removed")
+
+
+_JOURNAL = "the journal is opened with it"
+
+
+class PostgresSection(Section):
+    """``journal.postgres``: how a server at journal.url is talked to."""
+
+    restart = _JOURNAL
+
+    connections_max: int = key(
+        8, "connections of one process, half of them for what requests ask; one more waits for news", ge=2, le=200
+    )
+    connect_timeout_s: Seconds = key(3.0, "limit of connecting to one address; whole seconds, two at least")
+    statement_timeout_s: Seconds = key(
         10.0,
-        "how long after its answer a turn that was left (its process ended, a server was away) is taken by any replica",
+        "limit of one statement, with waiting for locks; also how long a silent connection counts as alive",
     )
-    embed_texts_max: int = key(
-        2, "texts of turns and facts embedded at the same time; requests do not wait", ge=1, le=64
+    retry_s: Seconds = key(0.5, "pause before a server is tried again that could not be reached; until then calls fail")
+    replica_lost_s: Seconds = key(
+        10.0,
+        "how long erasures wait for a silent replica; more than memory.hot_cache.staleness_s, or than 5 where that"
+        " is null",
     )
-    context_turns: int = key(5, "turns before a batch that are shown for context, never learnt from", ge=0, le=50)
-    session_idle_s: Seconds = key(300.0, "silence after which what waits is learnt from")
-    drift_threshold: Fraction = key(
-        0.12,
-        "cosine with the waiting messages below which a message begins another topic, and those before become a"
-        " batch; 0: off",
-    )
-    drift_turns_min: int = key(3, "waiting messages that make up a topic", ge=1, le=50)
-    answer_wait_s: Seconds = key(60.0, "how long a turn may wait for its answer")
-    concurrency: int = key(4, "batches worked on at the same time", ge=1, le=64)
-    facts_per_batch_max: int = key(20, "most facts kept of one batch", ge=1, le=100)
-    turn_budget_s: Seconds = key(
-        1.0,
-        "processor time for reading one turn by rules, or comparing one fact; a slower turn is counted and not"
-        " learnt from",
-    )
-    batch_budget_s: Seconds = key(
-        5.0, "processor time for reading all turns of a batch by rules, and for screening its facts"
-    )
-    attempts_max: int = key(5, "tries before a batch is given up", ge=1, le=100)
-    custom_instructions: Prose = key("", "added to the prompts for facts and summaries (when a model extracts)")
-    categories: ListOf[NonEmptyLine] = key(
-        (), "only facts of these kinds (when a model extracts); empty: all", max_length=50
-    )
-    model: Literal["configured", "upstream"] = key(
-        "configured",
-        "configured: the llm_model_name of the memory_extraction model; upstream: the model that the turns'"
-        " own requests named, asked at its llm_endpoint, which is then Envoy's listener",
-    )
-    episodic_summary: bool = key(
-        True, "when a session ends, a summary of it becomes a memory (engine llm, auto with a model)"
-    )
-    contradiction_check: bool = key(
-        True, "the model that extracts judges what replaces what, one call per batch; false: the rules do"
-    )
-    update_threshold: Fraction = key(0.9, "cosine from which a fact updates a memory instead of adding one")
-    poll_interval_s: Seconds = key(1.0, "how often the journal is asked for work")
-    lease_s: Seconds = key(120.0, "how long a batch belongs to one worker")
+    start_wait_s: Seconds = key(60.0, "how long the start waits for a server that cannot be reached; then semmem ends")
 
 
-class WriteScreenSection(Section):
-    """``memory.write_screen``: what may become a memory."""
+class JournalSection(Section):
+    """``journal``: the durable record of turns that are still to be learnt from."""
 
-    secrets: Literal["reject", "redact", "quarantine"] = key(
-        "reject", "facts with keys, tokens, card numbers or passwords; what is kept of them is redacted"
+    restart = _JOURNAL
+
+    url: JournalUrl = key(
+        "", "postgresql://user@host/database, which many replicas may share; empty: a SQLite file, for one"
     )
-    instructions: Literal["reject", "quarantine"] = key(
-        "reject",
-        "facts that are orders to a model; quarantine hides them, and what only may be one, until released",
+    password: Secret = secret("of the user in url; empty: as libpq finds it")
+    password_env: VariableName = in_variable("password")
+    postgres: PostgresSection = PostgresSection()
+    path: NonEmptyLine = key("journal.db", "SQLite file, relative to data_dir; unused with a url")
+    commit_interval_ms: Milliseconds = key(50, "longest wait before a turn is committed")
+    queue_max: int = key(
+        10_000, "halves of turns waiting to be committed; refusals have as much room again", ge=1, le=1_000_000
     )
-    fact_chars_min: int = key(3, "shorter facts are rejected", ge=1, le=100)
-    fact_chars_max: int = key(500, "longer facts are rejected", ge=10, le=8000)
+    retention_days: Days = key(7, "how long turns are kept after they were learnt from")
+    synchronous: Literal["normal", "full"] = key(
+        "normal",
+        "normal survives a crash of semmem; full also a loss of power, slower (of a SQLite file: a server"
+        " has settings of its own)",
+    )
+    versions_max: int = key(100, "earlier versions kept of each memory", ge=1, le=10_000)
