@@ -154,7 +154,6 @@ class QdrantStore:
             removed |= doomed
 
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
-        """As Sweepable says."""
         async with within("expired", self._read_timeout_s):
             found, _ = await self._page(points.expired(now), limit=limit, fields=points.OWNER_FIELDS)
         return [points.owner_of(point) for point in found]
@@ -176,7 +175,6 @@ class QdrantStore:
                 return found
 
     async def fill(self, memories: Sequence[Memory]) -> None:
-        """As Fillable says."""
         for memory in memories:
             await self.put(Scope(memory.user), memory)
 
