@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -47,6 +48,8 @@ from semmem.ports.talks import TALK_ID
 FULL, CROWDED = "messages_max", "per_user_max"
 """Reasons for which something had to make room."""
 _EMPTY: ColumnElement[str] = literal_column("''")
+_BEGIN = Step("", USER_NUMBER, 0.0)
+"""Of the user's own words, in every turn."""
 
 
 class SqlConversations(JournalPart):
@@ -125,32 +128,25 @@ def _told(
                 continue
             if not doors.shut(scope, turn, conversation_id(scope), row.opened_at):
                 begins = turn == half.turn_id and not half.step.name
-                yield scope, _user_message(row, chars_max, half.after if begins else "")
+                said = Said(USER_NUMBER, Role.USER, row.user_text, row.opened_at)
+                yield scope, _kept(said, _BEGIN, row, half.after if begins else "", chars_max)
         row, scope = known[half.turn_id], scopes[half.turn_id]
         for said in half.messages:
-            yield scope, _message(said, half, row, chars_max)
+            yield scope, _kept(said, half.step, row, half.after, chars_max)
 
 
-def _user_message(turn: Row[Any], chars_max: int, after: str) -> KeptMessage:
-    text, at = turn.user_text, turn.opened_at
-    place = place_of(at, turn.id, Step("", USER_NUMBER, 0.0))
-    told = {"cut": len(text) > chars_max, "model_asked": turn.model, "after": after, "turn_at": at}
-    return KeptMessage(place, turn.id, "", USER_NUMBER, Role.USER, text[:chars_max], at, **told)
-
-
-def _message(said: Said, half: SaidHalf, turn: Row[Any], chars_max: int) -> KeptMessage:
-    step = half.step
+def _kept(said: Said, step: Step, turn: Row[Any], after: str, chars_max: int) -> KeptMessage:
+    told = {each.name: getattr(said, each.name) for each in fields(said)}
+    told |= {"content": said.content[:chars_max], "cut": said.cut or len(said.content) > chars_max}
     return KeptMessage(
+        **told,
         place=place_of(turn.opened_at, turn.id, Step(step.name, said.number, step.asked_at)),
         turn=turn.id,
         step=step.name,
-        content=said.content[:chars_max],
-        cut=said.cut or len(said.content) > chars_max,
-        model_asked=turn.model if said.role is Role.ASSISTANT else "",
-        after=half.after,
+        model_asked="" if said.role is Role.TOOL else turn.model,
+        after=after,
         turn_at=turn.opened_at,
         shown=step.shown,
-        **{name: getattr(said, name) for name in ("number", "role", "at", "answers", *_OF_AN_ANSWER)},
     )
 
 
