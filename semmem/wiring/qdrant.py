@@ -6,9 +6,9 @@ import logging
 from typing import Any
 
 from semmem.backends.qdrant.collection import Collection
-from semmem.backends.qdrant.collections import QdrantCollections
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer, Tls
+from semmem.backends.qdrant.store import QdrantCollections
 from semmem.config.settings import Settings
 from semmem.config.stores_section import QdrantSection
 

@@ -10,8 +10,8 @@ import pytest
 
 from semmem.background import RecordWatch, Tasks
 from semmem.background.record_watch import WHOLE_EVERY_S
+from semmem.ports.accounts import UNSAID, Switch, SwitchRow
 from semmem.ports.errors import JournalError
-from semmem.ports.switches import UNSAID, Switch, SwitchRow
 from semmem.request.switches import Switches, user_key
 
 OFF = Switch(False, False)
