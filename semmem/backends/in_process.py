@@ -98,7 +98,6 @@ class InProcessStore:
         self._check_open()
 
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
-        """As Sweepable says."""
         self._check_open()
         everything = (memory for memories in self._users.values() for memory in memories.values())
         over = (m for m in everything if m.expires_at is not None and m.expires_at <= now)
@@ -112,12 +111,10 @@ class InProcessStore:
         return len(over)
 
     async def users(self) -> set[str]:
-        """As Enumerable says."""
         self._check_open()
         return set(self._users)
 
     async def fill(self, memories: Sequence[Memory]) -> None:
-        """As Fillable says."""
         for memory in memories:
             await self.put(Scope(memory.user), memory)
 

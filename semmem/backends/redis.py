@@ -53,7 +53,6 @@ class RedisNews:
                 await self._client.publish(self._channel, word)
 
     async def listen(self, heard: Callable[[str], None], connected: Callable[[], None]) -> None:
-        """As the port says."""
         with _our_errors():
             async with self._client.pubsub() as subscription:
                 async with asyncio.timeout(2 * self._timeout_s):

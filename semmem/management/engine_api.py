@@ -16,8 +16,8 @@ from semmem.management.problems import Denied
 from semmem.management.routes import needs
 from semmem.management.shown import Time, as_shown
 from semmem.management.switch_api import SwitchesShown, words
+from semmem.ports.accounts import UNSAID
 from semmem.ports.errors import SemmemError
-from semmem.ports.switches import UNSAID
 from semmem.reindex.reindexing import Reindexing
 from semmem.request.switches import Switches
 

@@ -14,8 +14,8 @@ from semmem.management.fields import UNUSABLE, USER_CHARS_MAX, Body, only
 from semmem.management.problems import Denied
 from semmem.management.routes import needs
 from semmem.management.shown import Time, as_shown
+from semmem.ports.accounts import Switch, SwitchRow
 from semmem.ports.names import usable
-from semmem.ports.switches import Switch, SwitchRow
 from semmem.request.switches import Switches, group_key, user_key
 
 Word = Literal["on", "off"]

@@ -1,5 +1,6 @@
-"""What is kept for the management API: which calls were made under an idempotency key and what came of them; and its
-tokens, never the token, only what it is known again by."""
+"""What is kept for the management API: which calls were made under an idempotency key and what came of them; its
+tokens, never the token, only what it is known again by; and for whom an administrator switched reading or storing off.
+"""
 
 from __future__ import annotations
 
@@ -58,3 +59,26 @@ class TokenRecords(Protocol):
     async def revoke_tokens(self, *, now: float, token_id: str | None = None, user_digest: str | None = None) -> int:
         """Revoke one token, all of a user, or where neither is given all there are; how many were not revoked until
         now. They are gone 90 days later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """May memories be shown in prompts, may turns be stored and learnt from. None: nothing is said of it."""
+
+    reading: bool | None = None
+    storing: bool | None = None
+
+
+UNSAID = Switch()
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchRow:
+    """One user's or group's. ``key`` is a digest of the name; ``group`` the name itself, empty for a user, of whom no
+    name is kept. ``number`` rises with every change of any switch. ``changed_at`` is a Unix time."""
+
+    key: str
+    group: str
+    switch: Switch
+    number: int
+    changed_at: float

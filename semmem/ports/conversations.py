@@ -3,8 +3,7 @@
 A conversation is what one user said in one session of one project. Its messages belong to turns of the journal, and
 are known by turn, step and number, so that each is kept once, however often and in whatever order its halves come.
 
-To go on from an answer of a model that keeps no state: ``chain`` by the API's own name of the answer, or
-``conversation_of`` by the session (a conversation's id at the API is its session) and then ``messages``.
+To go on from an answer of a model that keeps no state: ``chain`` by the API's own name of the answer.
 """
 
 from __future__ import annotations
@@ -55,7 +54,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     shown: tuple[str, ...] = ()
 
 
-class Said(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Said:
     """One message on its way to the record: a tool's result, or an answer. ``answers``: for a result, the id of the
     call that it answers. ``cut``: it was longer than is kept. ``model_asked`` stands with the turn. ``whole``: of an
     answer, a word of Whole."""
@@ -118,34 +118,21 @@ class KeptConversation:
     withheld_until: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class KeptMessage:
-    """``place`` orders the messages of a conversation, and is where a page goes on. ``turn`` is the journal's, or one
-    of an import. ``model_asked`` is what the request named, ``model`` what the answer did; ``backend``: who served it,
-    where an import says so. ``after``: the answer that the request went on from, where its API keeps the history.
-    ``whole``: of an answer, a word of Whole. ``shown``: of an answer, the ids of the memories and conversations that
-    its request was shown. ``withheld``: it may say what is erased, and is put into no prompt any more."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMessage(Said):
+    """A recorded one. ``place`` orders the messages of a conversation, and is where a page goes on. ``turn`` is the
+    journal's, or one of an import. ``model_asked`` is what the request named, ``model`` what the answer did;
+    ``backend``: who served it, where an import says so. ``after``: the answer that the request went on from, where its
+    API keeps the history. ``shown``: of an answer, the ids of the memories and conversations that its request was
+    shown. ``withheld``: it may say what is erased, and is put into no prompt any more."""
 
     place: str
     turn: str
     step: str
-    number: int
-    role: Role
-    content: str
-    at: float
-    cut: bool = False
-    answers: str = ""
-    calls: tuple[ToolCall, ...] = ()
     model_asked: str = ""
-    model: str = ""
     backend: str = ""
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    answer_id: str = ""
-    finish_reason: str = ""
     after: str = ""
     turn_at: float = 0.0
-    whole: int = Whole.NO
     shown: tuple[str, ...] = ()
     withheld: bool = False
 
@@ -234,9 +221,6 @@ class ConversationRecords(Protocol):
         """Newest first."""
 
     async def conversation(self, scope: Scope, conversation_id: str) -> KeptConversation | None: ...
-
-    async def conversation_of(self, scope: Scope) -> KeptConversation | None:
-        """The one last added to in exactly this session."""
 
     async def messages(
         self, scope: Scope, conversation_id: str, *, after: str = "", before: str | None = None, limit: int = 100

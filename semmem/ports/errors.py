@@ -1,18 +1,18 @@
-"""The errors that may come through a port.
+"""The errors that may come through a port. None shows content, or names a user.
 
-    SemmemError
+    SemmemError               what semmem depends on failed in a way that is expected
     ├── StoreError            the memory store failed
     │   ├── StoreUnavailable  it cannot be reached, or is closed
     │   │   ├── StoreDamaged  a file of it cannot be read; the message names it and the remedy
-    │   │   └── StoreFull     it has no room for a write; nothing was changed, reads go on
+    │   │   └── StoreFull     it has no room for a write (disk full, quota, read-only); nothing was changed, reads go on
     │   ├── StoreMismatch     its data was made with other settings: waiting will not help
     │   ├── StoreTimeout      it did not answer within the deadline
     │   ├── StoreRefused      it will never take this memory: another try will not help
-    │   └── Erased            what was to be written was said before its scope was erased
+    │   └── Erased            what was to be written was said before its scope was erased: nothing was
     ├── JournalError          the journal failed (locked, full, unreadable)
     │   ├── JournalDamaged    its file cannot be read; the message names it and the remedy
     │   ├── JournalUnavailable  its server cannot be reached: worth another try
-    │   └── JournalFull         it has no room for a write; reads go on
+    │   └── JournalFull         it has no room for a write (disk full, quota, read-only); reads go on
     ├── NewsError             other replicas could not be told, or heard: worth another try
     ├── EmbedderError         no vector could be made
     │   └── EmbedderBusy      not in time: it is there, and has too much to do
@@ -31,97 +31,75 @@ Every backend maps its third party's errors onto these in one place. Nothing els
 from __future__ import annotations
 
 
-class SemmemError(Exception):
-    """Every expected failure of something semmem depends on."""
+class SemmemError(Exception): ...
 
 
-class StoreError(SemmemError):
-    """The memory store failed."""
+class StoreError(SemmemError): ...
 
 
-class StoreUnavailable(StoreError):
-    """The memory store cannot be reached."""
+class StoreUnavailable(StoreError): ...
 
 
-class StoreDamaged(StoreUnavailable):
-    """A file of the embedded store cannot be read. The message names files and the remedy, no content."""
+class StoreDamaged(StoreUnavailable): ...
 
 
-class StoreFull(StoreUnavailable):
-    """The store cannot write: disk full, quota, read-only. The write changed nothing, and reads go on."""
+class StoreFull(StoreUnavailable): ...
 
 
-class StoreMismatch(StoreError):
-    """The existing data was made with other settings than those configured."""
+class StoreMismatch(StoreError): ...
 
 
-class StoreTimeout(StoreError):
-    """The memory store did not answer within its deadline."""
+class StoreTimeout(StoreError): ...
 
 
-class Erased(StoreError):
-    """Nothing was written: the memory was said before its scope was erased."""
+class Erased(StoreError): ...
 
 
 class StoreRefused(StoreError):
-    """The memory store will never take this memory. ``field`` says what of it; the message never shows content."""
+    """``field`` says what of the memory."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field} {why}")
         self.field = field
 
 
-class JournalError(SemmemError):
-    """The journal failed."""
+class JournalError(SemmemError): ...
 
 
-class JournalDamaged(JournalError):
-    """The journal's file is damaged. The message names the file and the remedy, no content."""
+class JournalDamaged(JournalError): ...
 
 
-class JournalUnavailable(JournalError):
-    """The journal's server cannot be reached; the same call may succeed later."""
+class JournalUnavailable(JournalError): ...
 
 
-class JournalFull(JournalError):
-    """The journal cannot write: disk full, quota, read-only. Reads go on."""
+class JournalFull(JournalError): ...
 
 
-class NewsError(SemmemError):
-    """Other replicas could not be told something, or are not heard any more. The message names no user."""
+class NewsError(SemmemError): ...
 
 
-class EmbedderError(SemmemError):
-    """No vector could be made for a text."""
+class EmbedderError(SemmemError): ...
 
 
-class EmbedderBusy(EmbedderError):
-    """The vector comes too late, or would: the embedder is there, and has too much to do."""
+class EmbedderBusy(EmbedderError): ...
 
 
-class ModelError(SemmemError):
-    """A language model failed."""
+class ModelError(SemmemError): ...
 
 
-class ModelUnavailable(ModelError):
-    """The model cannot answer now; the same call may succeed later."""
+class ModelUnavailable(ModelError): ...
 
 
-class ModelRefused(ModelError):
-    """The model will not answer this call, now or later."""
+class ModelRefused(ModelError): ...
 
 
-class WorkError(SemmemError):
-    """Work on a text came to no end."""
+class WorkError(SemmemError): ...
 
 
-class WorkTooSlow(WorkError):
-    """It took longer than it was given, and was stopped."""
+class WorkTooSlow(WorkError): ...
 
 
-class WorkLost(WorkError):
-    """It ended whoever did it."""
+class WorkLost(WorkError): ...
 
 
-class WorkUnavailable(WorkError):
-    """Nobody can do it now; the same call may succeed later."""
+class WorkUnavailable(WorkError): ...

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import PASSAGES, Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreError, StoreRefused
 from semmem.ports.names import NAME_BYTES_MAX
 
@@ -83,8 +85,8 @@ def _children(value: Any) -> Iterator[Any]:
 
 
 def _meta_text(memory: Memory) -> str:
-    source = {name: getattr(memory.source, name) for name in memory.source.__dataclass_fields__}
-    return json.dumps({"key": memory.key, "source": source, "metadata": metadata_text(memory)}, ensure_ascii=False)
+    told = {"key": memory.key, "source": asdict(memory.source), "metadata": metadata_text(memory)}
+    return json.dumps(told, ensure_ascii=False)
 
 
 def _check_text(field: str, text: str, bytes_max: int) -> None:
@@ -154,3 +156,45 @@ def page(memories: Iterable[Memory], *, limit: int, offset: int) -> list[Memory]
 def best(hits: Iterable[Hit], limit: int) -> list[Hit]:
     """The best hits, highest cosine first, ties by id."""
     return sorted(hits, key=lambda hit: (-hit.cosine, hit.memory.id))[:limit]
+
+
+# --- what database engines keep alike: by which key, and what under the same names in a row or a payload -------------
+
+
+def memory_digest(user: str, memory_id: str) -> bytes:
+    """16 bytes to key a memory by. The user is part of it: an id chosen by one user must never replace another's."""
+    digest = blake2b(digest_size=16)
+    for part in (user, memory_id):
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.digest()
+
+
+def kept_fields(memory: Memory) -> dict[str, Any]:
+    """Whose the memory is, what it is, and its text; "" where it has no project, agent or session."""
+    return {
+        "user_id": memory.user,
+        "memory_id": memory.id,
+        "version": memory.version,
+        "type": memory.type.value,
+        "status": memory.status.value,
+        "project": memory.project or "",
+        "agent": memory.agent or "",
+        "session": memory.session or "",
+        "content": memory.content,
+    }
+
+
+def read_fields(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``kept_fields`` made, as Memory's arguments."""
+    return {
+        "user": kept["user_id"],
+        "id": kept["memory_id"],
+        "version": int(kept["version"]),
+        "type": MemoryType(kept["type"]),
+        "status": MemoryStatus(kept["status"]),
+        "project": kept["project"] or None,
+        "agent": kept["agent"] or None,
+        "session": kept["session"] or None,
+        "content": kept["content"],
+    }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector, are_passages
+from semmem.ports.errors import StoreMismatch
 
 
 class Store(Protocol):
@@ -276,3 +277,14 @@ def live_name(base: str) -> str:
 def passages_name(name: str) -> str:
     """Of the collection that lies beside this one, and holds what was said in the users' own words."""
     return f"{name}_passages"
+
+
+def check_same(what: str, wanted: Mapping[str, str], found: Mapping[str, str], remedy: str) -> None:
+    """Raises StoreMismatch, which names what of a collection is another than wanted."""
+    differences = [
+        f"{name} {found[name] or 'unknown'} (configured: {value})"
+        for name, value in wanted.items()
+        if found[name] != value
+    ]
+    if differences:
+        raise StoreMismatch(f"{what} has {', '.join(differences)}. {remedy}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from semmem.ports.switches import UNSAID, Switch, SwitchRow
+from semmem.ports.accounts import UNSAID, Switch, SwitchRow
 from semmem.request.permission import EVERYTHING, Permission
 from semmem.text.digest import digest
 

@@ -74,9 +74,9 @@ def _qdrant(settings: Settings) -> Collections:
     installed."""
     try:  # an optional package, which takes half a second to import
         from semmem.backends.qdrant.collection import Collection as First
-        from semmem.backends.qdrant.collections import QdrantCollections
         from semmem.backends.qdrant.local import LocalQdrant
         from semmem.backends.qdrant.server import QdrantServer, Tls
+        from semmem.backends.qdrant.store import QdrantCollections
     except ModuleNotFoundError:
         raise StoreError("memory.backend qdrant needs a package: pip install 'semmem[qdrant]'") from None
     rules, options = settings.memory.qdrant, _options(settings, settings.memory.qdrant)

@@ -10,8 +10,8 @@ import pytest
 
 from semmem.background import Tasks
 from semmem.background.in_process import WHOLE_EVERY_S, RecordWatch
+from semmem.ports.accounts import UNSAID, Switch, SwitchRow
 from semmem.ports.errors import JournalError
-from semmem.ports.switches import UNSAID, Switch, SwitchRow
 from semmem.request.switches import Switches, user_key
 
 OFF = Switch(False, False)

@@ -12,7 +12,7 @@ from semmem.backends.milvus.lite import BUFFER_BYTES_MAX
 os.environ["MILVUS_LITE_MEMTABLE_MEMORY_LIMIT_BYTES"] = str(BUFFER_BYTES_MAX)
 ENGINE = (
     "milvus_lite.cmdline",
-    *(f"semmem.backends.milvus.lite_{part}" for part in "damage engine pruning purge".split()),
+    *(f"semmem.backends.milvus.lite_{part}" for part in ("engine", "files", "pruning")),
 )
 for name in ENGINE:
     importlib.import_module(name)

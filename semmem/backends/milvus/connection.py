@@ -21,7 +21,8 @@ from pymilvus import AsyncMilvusClient, MilvusClient, MilvusException
 from semmem.backends.milvus.background import OwnedTasks
 from semmem.backends.milvus.indexes import INDEXES, check_server_has
 from semmem.backends.milvus.rows import VECTOR_FIELD, schema
-from semmem.ports.errors import StoreError, StoreFull, StoreMismatch, StoreTimeout, StoreUnavailable
+from semmem.ports.errors import StoreError, StoreFull, StoreTimeout, StoreUnavailable
+from semmem.ports.store import check_same
 
 SCHEMA_VERSION = 1
 METRIC = "COSINE"
@@ -208,7 +209,8 @@ class MilvusConnection:
             check_server_has(self._index, version)
             ensure(lambda: client.has_collection(name, timeout=timeout_s), lambda: self._create_collection(client))
             ensure(lambda: bool(client.list_indexes(name, timeout=timeout_s)), lambda: self._create_index(client))
-            self._check(client)
+            remedy = "Configure what it was made with, reindex it, or name another collection."
+            check_same(f"the Milvus collection {name}", self._expected, self._describe(client), remedy)
             self._load_at_open(client)
             return version
 
@@ -234,19 +236,6 @@ class MilvusConnection:
         )
         # Of a collection that has no rows yet there is nothing to wait for; pymilvus would sleep half a second.
         client.create_index(self._collection, parameters, timeout=self._open_timeout_s, sync=False)
-
-    def _check(self, client: MilvusClient) -> None:
-        present = self._describe(client)
-        differences = [
-            f"{name} {present[name] or 'unknown'} (configured: {wanted})"
-            for name, wanted in self._expected.items()
-            if present[name] != wanted
-        ]
-        if differences:
-            raise StoreMismatch(
-                f"the Milvus collection {self._collection} has {', '.join(differences)}. "
-                "Configure what it was made with, reindex it, or name another collection."
-            )
 
     def _describe(self, client: MilvusClient) -> dict[str, str]:
         collection = client.describe_collection(self._collection, timeout=self._open_timeout_s)

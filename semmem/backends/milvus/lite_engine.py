@@ -28,6 +28,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import grpc
@@ -58,8 +59,8 @@ def install(end: Callable[[], object]) -> None:
         wrap(Collection, name, _one_writer)
 
 
-def wrap(owner: type, name: str, make: Callable[[Method], Method]) -> None:
-    """Put ``make(method)`` in the place of a method. Raises AttributeError when there is none of that name."""
+def wrap(owner: type | ModuleType, name: str, make: Callable[[Method], Method]) -> None:
+    """Put ``make(method)`` in the place of a method or function. Raises AttributeError when none has that name."""
     setattr(owner, name, make(getattr(owner, name)))
 
 

@@ -32,20 +32,16 @@ def serve(data_dir: str, port: str) -> int:
     from milvus_lite import DataDirLockedError
     from milvus_lite.cmdline import main
 
-    from semmem.backends.milvus import lite_damage as milvus_lite_damage
-    from semmem.backends.milvus import lite_engine as milvus_lite_engine
-    from semmem.backends.milvus import lite_pruning as milvus_lite_pruning
-    from semmem.backends.milvus import lite_purge as milvus_lite_purge
+    from semmem.backends.milvus import lite_engine, lite_files, lite_pruning
 
-    milvus_lite_engine.install(lambda: os._exit(EXIT_STORAGE))
-    milvus_lite_purge.install()
-    milvus_lite_pruning.install()
-    milvus_lite_damage.install()
+    lite_engine.install(lambda: os._exit(EXIT_STORAGE))
+    lite_pruning.install()
+    lite_files.install()
     try:
         main(["server", "--data-dir", data_dir, "--host", HOST, "--port", port])
     except DataDirLockedError:
         return EXIT_LOCKED
-    except milvus_lite_damage.DamagedFiles:
+    except lite_files.DamagedFiles:
         return EXIT_DAMAGED
     return 0
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import blake2b
+from dataclasses import asdict
 from typing import Any, cast
 
 import msgspec
@@ -21,8 +21,8 @@ import numpy as np
 from pymilvus import CollectionSchema, DataType, MilvusClient
 
 from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Scope, Source, Vector
+from semmem.ports import storable
 from semmem.ports.names import NAME_BYTES_MAX
-from semmem.ports.storable import CONTENT_BYTES_MAX, is_of, metadata_text, shallow
 
 VECTOR_FIELD = "embedding"
 NO_METADATA = "{}"
@@ -49,7 +49,7 @@ def schema(dimension: int) -> CollectionSchema:
         fields.add_field(name, DataType.VARCHAR, max_length=NAME_BYTES_MAX)
     for name in ("type", "status"):
         fields.add_field(name, DataType.VARCHAR, max_length=32)
-    fields.add_field("content", DataType.VARCHAR, max_length=CONTENT_BYTES_MAX)
+    fields.add_field("content", DataType.VARCHAR, max_length=storable.CONTENT_BYTES_MAX)
     for name in ("version", "created_at", "updated_at", "expires_at"):
         fields.add_field(name, DataType.INT64)
     fields.add_field("has_embedding", DataType.BOOL)
@@ -108,27 +108,15 @@ def search_filter(scope: Scope, types: Sequence[MemoryType], now: float) -> str:
 
 
 def row_id(user: str, memory_id: str, version: int) -> str:
-    """The engine's key. The user is part of it: an id chosen by one user must never replace another's row."""
-    digest = blake2b(digest_size=16)
-    for part in (user, memory_id):
-        encoded = part.encode()
-        digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return f"{digest.hexdigest()}:{version}"
+    """The engine's key."""
+    return f"{storable.memory_digest(user, memory_id).hex()}:{version}"
 
 
 def row_of(memory: Memory, vector: Vector | None, dimension: int) -> dict[str, Any]:
-    """The row of a memory that was found storable (``store_rules.check_memory``)."""
+    """The row of a memory that was found storable (``semmem.ports.storable.check_memory``)."""
     return {
         "id": row_id(memory.user, memory.id, memory.version),
-        "user_id": memory.user,
-        "memory_id": memory.id,
-        "version": memory.version,
-        "type": memory.type.value,
-        "status": memory.status.value,
-        "project": memory.project or "",
-        "agent": memory.agent or "",
-        "session": memory.session or "",
-        "content": memory.content,
+        **storable.kept_fields(memory),
         "created_at": _milliseconds(memory.created_at),
         "updated_at": _milliseconds(memory.updated_at),
         "expires_at": 0 if memory.expires_at is None else max(1, _milliseconds(memory.expires_at)),
@@ -142,23 +130,15 @@ def memory_of(row: Row) -> Memory:
     """The memory of a row with FOUND_FIELDS; its embedding only when the row has that too."""
     meta = row["meta"]
     return Memory(
-        id=row["memory_id"],
-        version=row["version"],
-        type=MemoryType(row["type"]),
-        content=row["content"],
-        user=row["user_id"],
-        project=row["project"] or None,
-        agent=row["agent"] or None,
-        session=row["session"] or None,
+        **storable.read_fields(row),
         source=Source(**meta["source"]),
         key=meta["key"],
-        metadata=shallow(json.loads(meta["metadata"])) if meta["metadata"] != NO_METADATA else {},
+        metadata=storable.shallow(json.loads(meta["metadata"])) if meta["metadata"] != NO_METADATA else {},
         importance=meta["importance"],
         created_at=row["created_at"] / 1000,
         updated_at=row["updated_at"] / 1000,
         occurred_at=meta["occurred_at"],
         expires_at=row["expires_at"] / 1000 or None,
-        status=MemoryStatus(row["status"]),
         embedding=np.asarray(row[VECTOR_FIELD], dtype=np.float32) if row.get("has_embedding") else None,
     )
 
@@ -174,13 +154,13 @@ def newest(rows: Iterable[Row]) -> list[Row]:
 
 
 def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType] | None) -> bool:
-    """The same question as ``store_rules.contains``, of a row with SCOPE_FIELDS."""
+    """The same question as ``semmem.ports.storable.contains``, of a row with SCOPE_FIELDS."""
     narrowed = ((scope.agent, "agent"), (scope.session, "session"))
     return (
         row["user_id"] == scope.user
         and (scope.projects is None or row["project"] in scope.projects)
         and all(wanted is None or wanted == row[name] for wanted, name in narrowed)
-        and (types is None or is_of(MemoryType(row["type"]), types))
+        and (types is None or storable.is_of(MemoryType(row["type"]), types))
     )
 
 
@@ -219,12 +199,11 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _meta(memory: Memory) -> dict[str, Any]:
-    source = {name: getattr(memory.source, name) for name in Source.__dataclass_fields__}
     return {
         "key": memory.key,
-        "source": source,
+        "source": asdict(memory.source),
         # As text: the engines' JSON has 64-bit integers only and may reorder members.
-        "metadata": metadata_text(memory),
+        "metadata": storable.metadata_text(memory),
         "importance": memory.importance,
         "occurred_at": memory.occurred_at,
     }

@@ -160,7 +160,6 @@ class MilvusStore:
             await self._collection.nothing(level="Bounded")
 
     def written_elsewhere(self, user: str) -> None:
-        """As Lagging says."""
         self._own.unsure(user)
 
     # --- writes ------------------------------------------------------------------------------------------------------
@@ -213,7 +212,6 @@ class MilvusStore:
         return list(dict.fromkeys((row["user_id"], row["memory_id"]) for row in rows))
 
     async def users(self) -> set[str]:
-        """As Enumerable says."""
         timeout_s = self._read_timeout_s
         async with self._connection.within("users", timeout_s):
             await self._collection.nothing(level="Strong")  # so much the pages show as well

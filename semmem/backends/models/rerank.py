@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Unpack
+
+import msgspec
 
 from semmem.backends.models.json_http import HttpOptions, JsonEndpoint
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 
 ANSWER_BYTES_MAX = 1024 * 1024
+
+
+class _Result(msgspec.Struct):
+    index: int
+    relevance_score: float
+
+
+class _Answer(msgspec.Struct):
+    results: list[_Result] | None = None
+    data: list[_Result] = []
 
 
 class HttpReranker:
@@ -43,33 +53,12 @@ class HttpReranker:
 
 
 def _scores(content: bytes, count: int) -> list[float]:
-    found: dict[int, float] = {}
-    for index, score in _pairs(content):
-        if type(index) is not int or not 0 <= index < count or index in found:
-            raise ModelRefused("the answer scores a text that was not sent, or one twice")
-        found[index] = _finite(score)
-    if len(found) < count:
-        raise ModelRefused("the answer does not score every text")
-    return [found[index] for index in range(count)]
-
-
-def _finite(score: object) -> float:
-    if not isinstance(score, bool) and isinstance(score, int | float):
-        try:
-            number = float(score)
-        except OverflowError:  # an integer of hundreds of digits
-            number = math.inf
-        if math.isfinite(number):
-            return number
-    raise ModelRefused("the answer holds a score that is no number")
-
-
-def _pairs(content: bytes) -> list[tuple[object, object]]:
     try:
-        answer: Any = json.loads(content)
-        results = answer["results"] if "results" in answer else answer["data"]
-        if not isinstance(results, list):
-            raise ModelRefused("the answer is not a reranking")
-        return [(result["index"], result["relevance_score"]) for result in results]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        raise ModelRefused("the answer is not a reranking") from None
+        answer = msgspec.json.decode(content, type=_Answer)
+    except (msgspec.DecodeError, RecursionError):
+        raise ModelRefused("the answer is not a reranking with a finite score for each text") from None
+    results = answer.results if answer.results is not None else answer.data
+    found = {each.index: each.relevance_score for each in results}
+    if len(results) != count or found.keys() != set(range(count)):
+        raise ModelRefused("the answer does not score every text once, and no other")
+    return [found[index] for index in range(count)]

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from qdrant_client import models
 
 from semmem.backends.qdrant.points import VECTOR
-from semmem.ports.errors import StoreError, StoreMismatch
+from semmem.ports.errors import StoreError
+from semmem.ports.store import check_same
 
 Index = Literal["FLAT", "HNSW"]
 Quantisation = Literal["none", "int8", "binary"]
@@ -139,17 +140,8 @@ def _check(wanted: Collection, present: models.CollectionInfo, on_server: bool) 
     }
     if on_server:
         expected |= {"index": wanted.index, "quantisation": wanted.quantisation}
-    found = _described(present)
-    differences = [
-        f"{name} {found[name] or 'unknown'} (configured: {value})"
-        for name, value in expected.items()
-        if found[name] != value
-    ]
-    if differences:
-        raise StoreMismatch(
-            f"the Qdrant collection {wanted.name} has {', '.join(differences)}. "
-            "Configure what it was made with, or name another collection."
-        )
+    remedy = "Configure what it was made with, or name another collection."
+    check_same(f"the Qdrant collection {wanted.name}", expected, _described(present), remedy)
 
 
 def _described(present: models.CollectionInfo) -> dict[str, str]:

@@ -74,7 +74,6 @@ class LocalQdrant:
         return True
 
     async def check_room(self) -> None:
-        """As Collections says."""
         await require_room(self._folder)
 
     async def _once_open(self, work: Callable[[], Result]) -> Result:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +17,7 @@ import numpy as np
 from qdrant_client import models
 
 from semmem.memory import MEMORY_TYPES, Memory, MemoryStatus, MemoryType, Scope, Source, Vector
-from semmem.ports.storable import metadata_text, shallow
+from semmem.ports.storable import kept_fields, memory_digest, metadata_text, read_fields, shallow
 
 VECTOR = "embedding"
 OWNER_FIELDS = ["user_id", "memory_id"]
@@ -27,16 +27,11 @@ NO_POINT = str(UUID(int=0))
 
 
 def point_id(user: str, memory_id: str) -> str:
-    """The user is part of it: an id chosen by one user must never replace another's point."""
-    digest = blake2b(digest_size=16)
-    for part in (user, memory_id):
-        encoded = part.encode()
-        digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return str(UUID(bytes=digest.digest()))
+    return str(UUID(bytes=memory_digest(user, memory_id)))
 
 
 def point_of(memory: Memory, vector: Vector | None) -> models.PointStruct:
-    """The point of a memory that was found storable (``store_rules.check_memory``)."""
+    """The point of a memory that was found storable (``semmem.ports.storable.check_memory``)."""
     return models.PointStruct(
         id=point_id(memory.user, memory.id),
         vector={} if vector is None else {VECTOR: vector.tolist()},
@@ -49,14 +44,7 @@ def memory_of(record: models.Record | models.ScoredPoint) -> Memory:
     payload: dict[str, Any] = record.payload or {}
     vectors = record.vector if isinstance(record.vector, dict) else {}
     return Memory(
-        id=payload["memory_id"],
-        version=int(payload["version"]),
-        type=MemoryType(payload["type"]),
-        content=payload["content"],
-        user=payload["user_id"],
-        project=payload["project"] or None,
-        agent=payload["agent"] or None,
-        session=payload["session"] or None,
+        **read_fields(payload),
         source=_source(payload),
         key=payload.get("key"),
         metadata=shallow(json.loads(payload["metadata"])),
@@ -65,7 +53,6 @@ def memory_of(record: models.Record | models.ScoredPoint) -> Memory:
         updated_at=float(payload["updated_at"]),
         occurred_at=_time(payload, "occurred_at"),
         expires_at=_time(payload, "expires_at"),
-        status=MemoryStatus(payload["status"]),
         embedding=np.asarray(vectors[VECTOR], dtype=np.float32) if VECTOR in vectors else None,
     )
 
@@ -91,7 +78,7 @@ def said_at(record: models.Record) -> float:
 
 
 def in_scope(scope: Scope, types: Sequence[MemoryType] = ()) -> models.Filter:
-    """The same question as ``store_rules.contains``."""
+    """The same question as ``semmem.ports.storable.contains``."""
     return models.Filter(must=_scope_conditions(scope, types))
 
 
@@ -163,17 +150,9 @@ def _expired(now: float) -> models.FieldCondition:
 def _payload(memory: Memory) -> dict[str, Any]:
     times = {"occurred_at": memory.occurred_at, "expires_at": memory.expires_at}
     return {
-        "user_id": memory.user,
-        "memory_id": memory.id,
-        "version": memory.version,
-        "type": memory.type.value,
-        "status": memory.status.value,
-        "project": memory.project or "",
-        "agent": memory.agent or "",
-        "session": memory.session or "",
-        "content": memory.content,
+        **kept_fields(memory),
         "key": memory.key,
-        "source": {name: getattr(memory.source, name) for name in Source.__dataclass_fields__},
+        "source": asdict(memory.source),
         # As text: an engine's JSON has 64-bit integers only and may reorder members.
         "metadata": metadata_text(memory),
         "importance": float(memory.importance),

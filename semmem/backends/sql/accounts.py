@@ -13,8 +13,7 @@ from semmem.backends.sql.database import SWITCHED, JournalPart, one_read, one_wr
 from semmem.backends.sql.marks import digest
 from semmem.backends.sql.rows import put, upsert_into
 from semmem.backends.sql.tables import api_call_users, api_calls, api_tokens, memory_switches, replicas
-from semmem.ports.accounts import CallAnswer, KnownCall, TokenRow
-from semmem.ports.switches import Switch, SwitchRow
+from semmem.ports.accounts import CallAnswer, KnownCall, Switch, SwitchRow, TokenRow
 
 REVOKED_KEPT_S = 90 * 86_400.0
 """So long an operator can look up which token it was."""

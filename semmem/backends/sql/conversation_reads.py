@@ -79,10 +79,6 @@ class SqlConversationReads(JournalPart):
         return _one(conn, in_scope(scope, conversation_id))
 
     @one_read
-    def conversation_of(self, conn: Connection, scope: Scope) -> KeptConversation | None:
-        return _one(conn, within(conversations, scope))
-
-    @one_read
     def messages(
         self,
         conn: Connection,
@@ -283,8 +279,7 @@ def _narrowed(wanted: Wanted) -> list[ColumnElement[bool]]:
 
 
 def _one(conn: Connection, which: ColumnElement[bool]) -> KeptConversation | None:
-    newest = select(conversations).where(which).order_by(TALK.updated_at.desc()).limit(1)
-    row = conn.execute(newest).one_or_none()
+    row = conn.execute(select(conversations).where(which)).one_or_none()
     return None if row is None else row_conversation(row)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal_column, or_, select, update
@@ -24,7 +26,7 @@ from semmem.backends.sql.conversation_rows import (
     told_anew,
 )
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
-from semmem.backends.sql.rows import Prepared, among, row_scope, upsert_into
+from semmem.backends.sql.rows import among, row_scope, upsert_into
 from semmem.backends.sql.tables import ERASED, SAID, TALK, conversation_messages, conversations, turns
 from semmem.backends.sql.withholding import Reach, Reaches, flagged, hold, late, widen, withheld_before
 from semmem.memory import Role, Scope
@@ -46,6 +48,8 @@ from semmem.ports.talks import TALK_ID
 FULL, CROWDED = "messages_max", "per_user_max"
 """Reasons for which something had to make room."""
 _EMPTY: ColumnElement[str] = literal_column("''")
+_BEGIN = Step("", USER_NUMBER, 0.0)
+"""Of the user's own words, in every turn."""
 
 
 class SqlConversations(JournalPart):
@@ -124,32 +128,25 @@ def _told(
                 continue
             if not doors.shut(scope, turn, conversation_id(scope), row.opened_at):
                 begins = turn == half.turn_id and not half.step.name
-                yield scope, _user_message(row, chars_max, half.after if begins else "")
+                said = Said(USER_NUMBER, Role.USER, row.user_text, row.opened_at)
+                yield scope, _kept(said, _BEGIN, row, half.after if begins else "", chars_max)
         row, scope = known[half.turn_id], scopes[half.turn_id]
         for said in half.messages:
-            yield scope, _message(said, half, row, chars_max)
+            yield scope, _kept(said, half.step, row, half.after, chars_max)
 
 
-def _user_message(turn: Row[Any], chars_max: int, after: str) -> KeptMessage:
-    text, at = turn.user_text, turn.opened_at
-    place = place_of(at, turn.id, Step("", USER_NUMBER, 0.0))
-    told = {"cut": len(text) > chars_max, "model_asked": turn.model, "after": after, "turn_at": at}
-    return KeptMessage(place, turn.id, "", USER_NUMBER, Role.USER, text[:chars_max], at, **told)
-
-
-def _message(said: Said, half: SaidHalf, turn: Row[Any], chars_max: int) -> KeptMessage:
-    step = half.step
+def _kept(said: Said, step: Step, turn: Row[Any], after: str, chars_max: int) -> KeptMessage:
+    told = {each.name: getattr(said, each.name) for each in fields(said)}
+    told |= {"content": said.content[:chars_max], "cut": said.cut or len(said.content) > chars_max}
     return KeptMessage(
+        **told,
         place=place_of(turn.opened_at, turn.id, Step(step.name, said.number, step.asked_at)),
         turn=turn.id,
         step=step.name,
-        content=said.content[:chars_max],
-        cut=said.cut or len(said.content) > chars_max,
-        model_asked=turn.model if said.role is Role.ASSISTANT else "",
-        after=half.after,
+        model_asked="" if said.role is Role.TOOL else turn.model,
+        after=after,
         turn_at=turn.opened_at,
         shown=step.shown,
-        **{name: getattr(said, name) for name in ("number", "role", "at", "answers", *_OF_AN_ANSWER)},
     )
 
 
@@ -163,7 +160,7 @@ def _write(conn: Connection, messages: Sequence[tuple[Scope, KeptMessage]]) -> i
         begun[name] = KeptConversation(name, scope, "", min(began, message.at), max(ended, message.at))
     if not begun:
         return 0
-    _CONVERSATIONS.run(conn, [conversation_row(begun[name]) for name in sorted(begun)])
+    _put_conversations(conn, [begun[name] for name in sorted(begun)])
     before = _number(conn, sorted(begun))
     _write_messages(conn, [(conversation_id(scope), scope, message) for scope, message in messages])
     return _number(conn, sorted(begun)) - before
@@ -180,7 +177,7 @@ def _write_messages(
         widen(news, talk, reach)
     rows = [message_row(flagged(message, reaches.get(talk)), talk, scope.user) for talk, scope, message in told]
     rows.sort(key=lambda row: (row["turn_id"], row["step"], row["number"], row["at"]))
-    _MESSAGES.run(conn, rows)
+    conn.execute(_messages_upsert(conn.dialect.name), rows)
     hold(conn, news)
 
 
@@ -189,6 +186,11 @@ def _number(conn: Connection, ids: Sequence[str]) -> int:
     return int(conn.execute(select(func.count()).select_from(conversation_messages).where(these)).scalar_one())
 
 
+def _put_conversations(conn: Connection, kept: Sequence[KeptConversation]) -> None:
+    conn.execute(_conversations_upsert(conn.dialect.name), [conversation_row(each) for each in kept])
+
+
+@cache
 def _conversations_upsert(dialect: str) -> Any:
     """Of two times the earlier beginning stays and the later end. How far it is only says who knows it."""
     statement = upsert_into(dialect, conversations)
@@ -215,6 +217,7 @@ _OF_AN_ANSWER = ("calls", "model", "tokens_in", "tokens_out", "answer_id", "fini
 _REPLACED = (*_OF_AN_ANSWER, "at", "content", "cut", "backend", "withheld")
 
 
+@cache
 def _messages_upsert(dialect: str) -> Any:
     """A later answer at the same place replaces an earlier one; what users and tools said stays as it was first. What
     they go on from only the request's half says, and of what was shown nothing is unlearnt."""
@@ -231,12 +234,6 @@ def _messages_upsert(dialect: str) -> Any:
         },
         where=and_(old.conversation_id == new.conversation_id, or_(is_later, says_after)),
     )
-
-
-_ANY = KeptConversation("", Scope("-"), "", 0.0, 0.0)
-_ANY_MESSAGE = KeptMessage("", "", "", 0, Role.USER, "", 0.0)
-_CONVERSATIONS = Prepared(_conversations_upsert, conversation_row(_ANY))
-_MESSAGES = Prepared(_messages_upsert, message_row(_ANY_MESSAGE, "", ""))
 
 
 def _make_room(
@@ -266,7 +263,7 @@ def write_copy(
     mine = [message for message in messages if not doors.shut(kept.scope, message.turn, kept.id, message.turn_at)]
     if not mine:
         return False
-    _CONVERSATIONS.run(conn, [conversation_row(kept)])
+    _put_conversations(conn, [kept])
     erased: Reaches = {}
     for message in messages:
         if doors.shut(kept.scope, message.turn, kept.id, message.turn_at):
@@ -281,7 +278,7 @@ def write_copy(
 def _write_empty(conn: Connection, kept: KeptConversation, doors: Doors, limits: ConversationLimits) -> bool:
     if doors.shut(kept.scope, "", kept.id, kept.created_at):
         return False
-    _CONVERSATIONS.run(conn, [conversation_row(kept)])
+    _put_conversations(conn, [kept])
     crowd_out(conn, kept.scope.user, limits.per_user_max)
     return True
 

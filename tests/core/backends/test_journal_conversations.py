@@ -29,6 +29,7 @@ from semmem.ports.conversations import (
 )
 from semmem.ports.session_states import CurrentState, SessionState
 from tests.support.journal_samples import ADA, HOSTILE, Place, erase, turn
+from tests.support.newest_conversation import newest_conversation
 
 LIMITS = ConversationLimits(messages_max=100, per_user_max=100, message_chars_max=200, search_messages_max=1000)
 CALL = ToolCall("call_1", "weather", '{"city":"Lisbon"}')
@@ -60,7 +61,7 @@ async def say(
 
 
 async def read(journal: SqlJournal, scope: Scope = ADA) -> list[tuple[str, str]]:
-    kept = await journal.conversation_of(scope)
+    kept = await newest_conversation(journal, scope)
     if kept is None:
         return []
     return [(said.role.value, said.content) for said in await journal.messages(scope, kept.id)]
@@ -76,7 +77,7 @@ async def test_a_turn_with_a_tool_is_read_in_the_order_in_which_it_was_said(jour
     result = Said(FIRST_ANSWER + 1, Role.TOOL, "21 degrees", 102.0, answers="call_1")
     last = replied("t_1", "It is warm.", at=103.0, number=FIRST_ANSWER + 2, answer_id="resp_2", model="gpt-used")
     await journal.record_said([last, SaidHalf("t_1", last.step, (result,)), calls, asked("t_1")], LIMITS)
-    kept = await journal.conversation_of(ADA)
+    kept = await newest_conversation(journal, ADA)
     assert kept is not None
     assert (kept.id, kept.title, kept.messages, kept.tokens_in, kept.tokens_out) == (
         conversation_id(ADA), "How warm is it?", 4, 20, 6
@@ -138,7 +139,7 @@ async def test_sessions_projects_and_users_are_kept_apart(journal: SqlJournal) -
 
 async def test_long_messages_are_cut_and_say_so(journal: SqlJournal) -> None:
     await say(journal, "t_1", "w" * 300, "a" * 300)
-    kept = await journal.conversation_of(ADA)
+    kept = await newest_conversation(journal, ADA)
     assert kept is not None
     assert len(kept.title) == 80
     assert [(len(said.content), said.cut) for said in await journal.messages(ADA, kept.id)] == [(200, True)] * 2
@@ -329,7 +330,7 @@ async def test_a_part_of_a_conversation_goes_with_the_title_that_it_gave(journal
     await say(journal, "t_2", "new words", "new answer", at=200.0)
     await journal.change_conversation(ADA, conversation_id(ADA), title="Mine", tags=["t"], now=120.0)
     await erase(journal, Scope("ada"), at=150.0)
-    kept = await journal.conversation_of(ADA)
+    kept = await newest_conversation(journal, ADA)
     assert kept is not None
     assert (kept.title, kept.tags, kept.messages, kept.tokens_in) == ("new words", (), 2, 10)
     await journal.change_conversation(ADA, kept.id, title="Given later", tags=None, now=300.0)
@@ -413,7 +414,7 @@ async def test_marks_that_come_from_elsewhere_take_what_is_here(journal: SqlJour
 
 
 async def test_who_has_conversations_alone_is_known(journal: SqlJournal) -> None:
-    message = KeptMessage("p1", "i_1", "", 0, Role.USER, "Hello", 90.0, turn_at=90.0)
+    message = KeptMessage(0, Role.USER, "Hello", 90.0, place="p1", turn="i_1", step="", turn_at=90.0)
     kept = KeptConversation("conv_x", Scope("zoe", session="s"), "", 90.0, 90.0)
     assert await journal.put_conversation(kept, [message], LIMITS) is not None
     assert await journal.users_after("", limit=10) == ["zoe"]

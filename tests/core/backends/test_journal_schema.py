@@ -24,6 +24,7 @@ from semmem.ports.errors import JournalError
 from semmem.ports.memory_records import Uses
 from semmem.ports.usage import DAY_S, Span, UsageRow
 from tests.support.journal_samples import EAGER, Place, answered, change, learnt, rows_of, turn
+from tests.support.newest_conversation import newest_conversation
 from tests.support.postgres import TestServer, worker_name
 from tests.support.usage import rows as rows_of_usage
 from tests.support.usage import script
@@ -123,7 +124,7 @@ async def test_a_journal_with_conversations_keeps_them_and_is_brought_up_to_date
             assert await journal._database.read(shape_of_a_file) == expected
             assert await journal.uses("ada") == {"mem_1": Uses(3, 123.0)}
             assert await journal.forgotten_at("eve") == 170.0
-            kept = await journal.conversation_of(ada)
+            kept = await newest_conversation(journal, ada)
             assert kept is not None
             said = [each.content for each in await journal.messages(ada, kept.id)]
             assert said == ["I like tea", "Noted.", "My name is Ada\x00", "Hello Ada"]

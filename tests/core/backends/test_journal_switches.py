@@ -12,7 +12,7 @@ from semmem.backends.sql.database import SWITCHED
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.memory import Forgetting, Scope
-from semmem.ports.switches import UNSAID, Switch
+from semmem.ports.accounts import UNSAID, Switch
 from semmem.request.switches import group_key, user_key
 from tests.support.journal_samples import Place
 

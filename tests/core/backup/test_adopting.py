@@ -13,6 +13,7 @@ from semmem.backup.adopting import Adopted, Adoption
 from semmem.memory import Forgetting, Memory, MemoryType, Role, Scope
 from semmem.ports.conversations import FIRST_ANSWER, ConversationLimits, Said, SaidHalf, Step
 from tests.support.journal_samples import EAGER, Place, answered, erase, learnt, lost, refused, turn
+from tests.support.newest_conversation import newest_conversation
 
 ADA, EVE = Scope("ada", session="s1"), Scope("eve", session="s2")
 
@@ -141,6 +142,6 @@ async def test_conversations_come_along_once_and_what_is_erased_of_them_does_not
     await adopt(journals)
     counts = await going_on.conversation_counts(None)
     assert (counts.conversations, counts.messages) == (1, 2)
-    kept = await going_on.conversation_of(ADA)
+    kept = await newest_conversation(going_on, ADA)
     assert kept is not None
     assert kept.title == "I like tea"

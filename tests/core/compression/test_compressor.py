@@ -13,10 +13,10 @@ import pytest
 from msgspec import structs
 
 from semmem.memory import Forgetting, Memory, MemoryType, Scope
+from semmem.ports.accounts import Switch, SwitchRow
 from semmem.ports.errors import JournalError, ModelUnavailable
 from semmem.ports.recording import TurnClosed
 from semmem.ports.session_states import SessionState
-from semmem.ports.switches import Switch, SwitchRow
 from semmem.request.switches import Switches, user_key
 from semmem.retrieval.context import OPENING, STATE_HEADER, strip_block
 from tests.core.compression.histories import APIS, Spoken

@@ -25,6 +25,7 @@ from semmem.request.outcome import Outcome
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.sessions import Sessions
 from tests.core.exchange.world import BUDGET, PATIENT, QUESTION, World
+from tests.support.newest_conversation import newest_conversation
 
 Json = dict[str, Any]
 CALL: Json = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":"Lisbon"}'}
@@ -123,7 +124,7 @@ async def test_a_chain_with_a_tool_reaches_a_model_that_keeps_nothing_and_is_rec
     assert [turn.user_text for turn in house.turns] == ["Hello", "How warm is it?", "Thanks"]
     assert len({turn.scope.session for turn in house.turns}) == 1
     await house.writer.flush()
-    kept = await house.journal.conversation_of(Scope("alice"))
+    kept = await newest_conversation(house.journal, Scope("alice"))
     assert kept is not None
     said = await house.journal.messages(Scope("alice"), kept.id)
     assert [each.content for each in said] == [
@@ -293,7 +294,7 @@ async def test_nobody_is_given_the_history_of_another_or_against_their_word(hous
 async def test_what_was_removed_is_added_to_nothing(house: House) -> None:
     await house.begin()
     await house.writer.flush()
-    kept = await house.journal.conversation_of(Scope("alice"))
+    kept = await newest_conversation(house.journal, Scope("alice"))
     assert kept is not None
     await house.journal.forget_conversation(Scope("alice"), kept.id, now=house.world.now)
     house.chains.counts.clear()
@@ -331,7 +332,7 @@ def chains(draw: st.DrawFn) -> list[KeptMessage]:
     before: KeptMessage | None = None
     for number in range(draw(st.integers(1, 6))):
         after = "" if before is None else before.answer_id
-        step = KeptMessage("", f"t{number}", "", 0, Role.USER, draw(TEXTS), 0.0, after=after)
+        step = KeptMessage(0, Role.USER, draw(TEXTS), 0.0, place="", turn=f"t{number}", step="", after=after)
         calls = () if before is None else draw(st.permutations(before.calls))
         said += [replace(step, role=Role.TOOL, answers=call.id) for call in calls] or [step]
         names = draw(st.lists(NAMES, unique=True, max_size=3))

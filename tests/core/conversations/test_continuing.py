@@ -36,6 +36,7 @@ from tests.core.conversations.test_chains import (
 )
 from tests.core.exchange.world import BUDGET, QUESTION
 from tests.support.journal_samples import erase
+from tests.support.newest_conversation import newest_conversation
 
 TALK: Json = {"conversation": "talk"}
 ALICE = Scope("alice")
@@ -94,7 +95,7 @@ async def test_a_conversation_with_a_tool_reaches_a_model_that_keeps_nothing_and
     assert house.words() == {"begun": 1, "added": 3}
     assert [turn.user_text for turn in house.turns] == ["Hello", "How warm is it?", "Thanks"]
     assert {turn.scope.session for turn in house.turns} == {"talk"}
-    kept = await house.journal.conversation_of(Scope("alice", session="talk"))
+    kept = await newest_conversation(house.journal, Scope("alice", session="talk"))
     assert kept is not None
     said = await house.journal.messages(ALICE, kept.id)
     assert [each.content for each in said] == ["Hello", "Hi!", "How warm is it?", "", "21 degrees", "Warm."]
@@ -475,7 +476,7 @@ async def test_what_was_removed_comes_back_by_no_request(house: Keeper, what: st
     await house.say("More")
     running = ticket_of(house)
     await house.writer.flush()
-    kept = await house.journal.conversation_of(ALICE)
+    kept = await newest_conversation(house.journal, ALICE)
     assert kept is not None
     if what == "the user":
         await erase(house.journal, ALICE, at=house.world.now)

@@ -33,6 +33,7 @@ from semmem.turns.recorder import TurnRecorder
 from semmem.turns.sessions import Sessions
 from tests.core.exchange.world import NOW, World
 from tests.core.usage.test_ticket import observed
+from tests.support.newest_conversation import newest_conversation
 from tests.support.tickets import step_of, with_step
 
 PATHS = {"chat": "/v1/chat/completions", "messages": "/v1/messages", "responses": "/v1/responses"}
@@ -85,7 +86,7 @@ class Recorder:
         for half in self.halves[::-1] if backwards else self.halves:
             writer.add(half)
         assert await writer.flush()
-        kept = await self.journal.conversation_of(Scope("alice", session="s1"))
+        kept = await newest_conversation(self.journal, Scope("alice", session="s1"))
         return [] if kept is None else await self.journal.messages(Scope("alice"), kept.id)
 
 

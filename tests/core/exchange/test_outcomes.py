@@ -7,7 +7,7 @@ import json
 import pytest
 
 from semmem.exchange import RequestResult
-from semmem.ports.switches import Switch, SwitchRow
+from semmem.ports.accounts import Switch, SwitchRow
 from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
 from semmem.request.permission import PermissionRules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from semmem.memory import Controls, Scope
-from semmem.ports.switches import UNSAID, Switch, SwitchRow
+from semmem.ports.accounts import UNSAID, Switch, SwitchRow
 from semmem.request.asker import Asker, AskerRules, read_asker
 from semmem.request.head import RequestHead
 from semmem.request.identity import GROUPS_MAX, IdentityRules, groups_of

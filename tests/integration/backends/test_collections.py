@@ -17,9 +17,9 @@ from semmem.backends.in_process import InProcessCollections
 from semmem.backends.milvus.collections import LiteCollections, MilvusCollections
 from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
-from semmem.backends.qdrant.collections import QdrantCollections
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
+from semmem.backends.qdrant.store import QdrantCollections
 from semmem.memory import Scope
 from semmem.ports.errors import StoreError, StoreUnavailable
 from semmem.ports.store import Collections, Described, live_name, next_name, number_of

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from semmem.backends.milvus.lite import MilvusLiteProcess
-from semmem.backends.milvus.lite_damage import DAMAGED, problems
+from semmem.backends.milvus.lite_files import DAMAGED, problems
 from semmem.memory import Scope
 from semmem.ports.errors import StoreDamaged, StoreMismatch
 from tests.integration.backends.test_purge import OPTIONS, contents, embedded

@@ -21,7 +21,7 @@ import milvus_lite.search.bitmap as bitmap
 from milvus_lite.db import MilvusLite
 from milvus_lite.engine.collection import Collection
 from milvus_lite.schema.types import CollectionSchema, DataType, FieldSchema
-from semmem.backends.milvus import lite_engine, lite_pruning, lite_purge
+from semmem.backends.milvus import lite_engine, lite_files, lite_pruning
 from semmem.backends.milvus.rows import quote
 
 folder, draw = sys.argv[1], random.Random(int(sys.argv[2]))
@@ -83,7 +83,7 @@ def compare():
         differing.append("everybody")
 
 for step in range(60):
-    kept_up = [collection.flush, collection._wait_for_bg, lambda: lite_purge.purge(collection)]
+    kept_up = [collection.flush, collection._wait_for_bg, lambda: lite_files.purge(collection)]
     draw.choice([insert, insert, insert, delete, *kept_up])()
     if step % 3 == 0:
         compare()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from milvus_lite import CollectionSchema, DataType, FieldSchema, MilvusLite
 
-from semmem.backends.milvus import lite_purge as milvus_lite_purge
+from semmem.backends.milvus import lite_files
 from semmem.backends.milvus.connection import server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.store import MilvusStore
@@ -259,7 +259,7 @@ def test_a_deletion_that_reaches_the_files_in_the_middle_of_a_purge_stays_a_dele
         FieldSchema("id", DataType.VARCHAR, is_primary=True, max_length=64),
         FieldSchema("embedding", DataType.FLOAT_VECTOR, dim=2),
     ]
-    rewrite = milvus_lite_purge._rewrite
+    rewrite = lite_files._rewrite
 
     def overtaken(collection: Any, partition: str, name: str) -> None:
         rewrite(collection, partition, name)
@@ -272,8 +272,8 @@ def test_a_deletion_that_reaches_the_files_in_the_middle_of_a_purge_stays_a_dele
         collection.flush()
         collection.delete(["gone"])
         collection.flush()
-        monkeypatch.setattr(milvus_lite_purge, "_rewrite", overtaken)
-        milvus_lite_purge.purge(collection)
+        monkeypatch.setattr(lite_files, "_rewrite", overtaken)
+        lite_files.purge(collection)
         assert [row["id"] for row in collection.query("", limit=10)] == ["stays"]
     with MilvusLite(str(tmp_path)) as engine:
         assert [row["id"] for row in engine.get_collection("c").query("", limit=10)] == ["stays"]
