@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal_column, or_, select, update
@@ -26,7 +25,7 @@ from semmem.backends.sql.conversation_rows import (
     told_anew,
 )
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
-from semmem.backends.sql.rows import among, row_scope, upsert_into
+from semmem.backends.sql.rows import Prepared, among, row_scope, upsert_into
 from semmem.backends.sql.tables import ERASED, SAID, TALK, conversation_messages, conversations, turns
 from semmem.backends.sql.withholding import Reach, Reaches, flagged, hold, late, widen, withheld_before
 from semmem.memory import Role, Scope
@@ -160,7 +159,7 @@ def _write(conn: Connection, messages: Sequence[tuple[Scope, KeptMessage]]) -> i
         begun[name] = KeptConversation(name, scope, "", min(began, message.at), max(ended, message.at))
     if not begun:
         return 0
-    _put_conversations(conn, [begun[name] for name in sorted(begun)])
+    _CONVERSATIONS.run(conn, [conversation_row(begun[name]) for name in sorted(begun)])
     before = _number(conn, sorted(begun))
     _write_messages(conn, [(conversation_id(scope), scope, message) for scope, message in messages])
     return _number(conn, sorted(begun)) - before
@@ -177,7 +176,7 @@ def _write_messages(
         widen(news, talk, reach)
     rows = [message_row(flagged(message, reaches.get(talk)), talk, scope.user) for talk, scope, message in told]
     rows.sort(key=lambda row: (row["turn_id"], row["step"], row["number"], row["at"]))
-    conn.execute(_messages_upsert(conn.dialect.name), rows)
+    _MESSAGES.run(conn, rows)
     hold(conn, news)
 
 
@@ -186,11 +185,6 @@ def _number(conn: Connection, ids: Sequence[str]) -> int:
     return int(conn.execute(select(func.count()).select_from(conversation_messages).where(these)).scalar_one())
 
 
-def _put_conversations(conn: Connection, kept: Sequence[KeptConversation]) -> None:
-    conn.execute(_conversations_upsert(conn.dialect.name), [conversation_row(each) for each in kept])
-
-
-@cache
 def _conversations_upsert(dialect: str) -> Any:
     """Of two times the earlier beginning stays and the later end. How far it is only says who knows it."""
     statement = upsert_into(dialect, conversations)
@@ -217,7 +211,6 @@ _OF_AN_ANSWER = ("calls", "model", "tokens_in", "tokens_out", "answer_id", "fini
 _REPLACED = (*_OF_AN_ANSWER, "at", "content", "cut", "backend", "withheld")
 
 
-@cache
 def _messages_upsert(dialect: str) -> Any:
     """A later answer at the same place replaces an earlier one; what users and tools said stays as it was first. What
     they go on from only the request's half says, and of what was shown nothing is unlearnt."""
@@ -234,6 +227,12 @@ def _messages_upsert(dialect: str) -> Any:
         },
         where=and_(old.conversation_id == new.conversation_id, or_(is_later, says_after)),
     )
+
+
+_ANY = KeptConversation("", Scope("-"), "", 0.0, 0.0)
+_ANY_MESSAGE = KeptMessage("", "", "", 0, Role.USER, "", 0.0)
+_CONVERSATIONS = Prepared(_conversations_upsert, conversation_row(_ANY))
+_MESSAGES = Prepared(_messages_upsert, message_row(_ANY_MESSAGE, "", ""))
 
 
 def _make_room(
@@ -263,7 +262,7 @@ def write_copy(
     mine = [message for message in messages if not doors.shut(kept.scope, message.turn, kept.id, message.turn_at)]
     if not mine:
         return False
-    _put_conversations(conn, [kept])
+    _CONVERSATIONS.run(conn, [conversation_row(kept)])
     erased: Reaches = {}
     for message in messages:
         if doors.shut(kept.scope, message.turn, kept.id, message.turn_at):
@@ -278,7 +277,7 @@ def write_copy(
 def _write_empty(conn: Connection, kept: KeptConversation, doors: Doors, limits: ConversationLimits) -> bool:
     if doors.shut(kept.scope, "", kept.id, kept.created_at):
         return False
-    _put_conversations(conn, [kept])
+    _CONVERSATIONS.run(conn, [conversation_row(kept)])
     crowd_out(conn, kept.scope.user, limits.per_user_max)
     return True
 

@@ -15,18 +15,23 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, delete, func, or_, select, update
 
-from semmem.backends.sql.rows import upsert_into
+from semmem.backends.sql.rows import Prepared, PreparedForMany, upsert_into
 from semmem.backends.sql.tables import ERASED, NARROWING, forgotten, forgotten_conversations, forgotten_memories, turns
 from semmem.memory import SKEW_S, Scope, Turn
 
 _Marks = Mapping[str, Sequence[Row[Any]]]
 """By digest of the user."""
 
-_MARKS = select(forgotten).where(forgotten.c.user_digest.in_(bindparam("users", expanding=True)))
+_MARKS = PreparedForMany(lambda users: select(forgotten).where(forgotten.c.user_digest.in_(users)))
 EVERYBODY = ""
 """In place of a user's digest: erasures are lost (recovering.py), and nobody can say whose. Of what was said until then
 nothing is learnt from a history; what is here, and what comes for the first time, nobody doubts."""
-_NEWEST = select(func.max(forgotten.c.forgotten_at)).where(forgotten.c.user_digest.in_([bindparam("user"), EVERYBODY]))
+_NEWEST = Prepared(
+    lambda _: select(func.max(forgotten.c.forgotten_at)).where(
+        forgotten.c.user_digest.in_([bindparam("user"), EVERYBODY])
+    ),
+    ["user"],
+)
 
 
 def mark(conn: Connection, scope: Scope, at: float, now: float) -> None:
@@ -71,7 +76,7 @@ def lower(conn: Connection, since: float, now: float) -> None:
 
 def forgotten_at(conn: Connection, user: str) -> float | None:
     """When something of the user's was erased last, or may have been."""
-    found: float | None = conn.execute(_NEWEST, {"user": digest(user)}).scalar()
+    found: float | None = _NEWEST.run(conn, [{"user": digest(user)}]).scalar()
     return found
 
 
@@ -85,7 +90,7 @@ def of_users(conn: Connection, users: Iterable[str]) -> _Marks:
     """Their marks, for ``covered``."""
     found: dict[str, list[Row[Any]]] = {}
     if digests := sorted({digest(user) for user in users}):
-        for row in conn.execute(_MARKS, {"users": digests}):
+        for row in _MARKS.run(conn, digests):
             found.setdefault(row.user_digest, []).append(row)
     return found
 

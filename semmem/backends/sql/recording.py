@@ -4,15 +4,37 @@ when these began, what waits in them, and where they end."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, case, delete, func, or_, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Row,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import JournalPart, one_read, one_write
-from semmem.backends.sql.rows import answer_row, closed_row, insert_new, opened_row, raise_times, row_turn, upsert_into
+from semmem.backends.sql.rows import (
+    Prepared,
+    PreparedForMany,
+    answer_row,
+    closed_row,
+    opened_row,
+    raise_times,
+    row_turn,
+    upsert_into,
+)
 from semmem.backends.sql.tables import (
     CLOSING,
     CLOSING_ORDER,
@@ -20,6 +42,7 @@ from semmem.backends.sql.tables import (
     REFUSED,
     WAITING,
     answers,
+    as_told,
     said_messages,
     session_drifts,
     session_ends,
@@ -60,10 +83,11 @@ class SqlRecording(JournalPart):
             locks.users_shared(conn, {turn.scope.user for turn in opened})
         admitted = marks.admitted(conn, opened) if opened else []
         if admitted:
-            conn.execute(_opened_upsert(conn.dialect.name), [opened_row(turn) for turn in admitted])
+            _OPENED.run(conn, [opened_row(turn) for turn in admitted])
         if ended := [closed_row(half) for half in closed if half.status in CLOSING]:
-            conn.execute(_closed_upsert(conn.dialect.name), ended)
-        insert_new(conn, answers, [answer_row(half) for half in closed if half.answer_id])
+            _CLOSED.run(conn, ended)
+        if named := [answer_row(half) for half in closed if half.answer_id]:
+            _ANSWERS.run(conn, named)
         record_said(conn, opened, closed)
         self._database.tell(conn, at_once=False)
         return len(opened) - len(admitted)
@@ -83,7 +107,7 @@ class SqlRecording(JournalPart):
         A retry of an old turn keeps its session alive as well, so it counts when the turn was last opened.
         """
         asked = {"user": user, "key": session_key, "since": seen_since}
-        session: str | None = conn.execute(_NEWEST_SESSION, asked).scalar()
+        session: str | None = _NEWEST_SESSION.run(conn, [asked]).scalar()
         return None if session is None else float(session.rpartition(".")[2])
 
     @one_read
@@ -150,7 +174,6 @@ class SqlRecording(JournalPart):
         return [row_turn(row) for row in reversed(rows.all())]
 
 
-@cache
 def _opened_upsert(dialect: str) -> Any:
     """The earliest opening stays. Later ones only show that the session is alive.
 
@@ -171,7 +194,6 @@ def _opened_upsert(dialect: str) -> Any:
     )
 
 
-@cache
 def _closed_upsert(dialect: str) -> Any:
     """Of two closes the one that says more stays, then the earlier. A refusal ends a turn that is in no batch, until
     the same turn is asked again and answered (a client that was throttled and tries again)."""
@@ -194,7 +216,15 @@ def _closed_upsert(dialect: str) -> Any:
     )
 
 
+def _first_stays(dialect: str, table: Table) -> Any:
+    return upsert_into(dialect, table).on_conflict_do_nothing()
+
+
 _OPENED_COLUMNS = opened_row(Turn(id="", scope=Scope("-"), ordinal=0, user_text="", opened_at=0.0)).keys()
+_ANY_CLOSE = TurnClosed("", TurnEnding.ANSWERED, 0.0)
+_OPENED = Prepared(_opened_upsert, _OPENED_COLUMNS)
+_CLOSED = Prepared(_closed_upsert, closed_row(_ANY_CLOSE))
+_ANSWERS = Prepared(lambda dialect: _first_stays(dialect, answers), answer_row(_ANY_CLOSE))
 
 
 # --- which messages were journalled or declined, as bare ids ---------------------------------------------------------
@@ -204,7 +234,11 @@ def record_said(conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnC
     """The first time stays."""
     rows = [{"id": t.message_id, "ordinal": t.ordinal, "at": t.opened_at} for t in opened if t.message_id]
     rows += [_bare_row(half) for half in closed if half.status in (TurnEnding.DECLINED, TurnEnding.ERASED)]
-    insert_new(conn, said_messages, sorted(rows, key=itemgetter("id", "ordinal")))
+    if rows:
+        _SAID.run(conn, sorted(rows, key=itemgetter("id", "ordinal")))
+
+
+_SAID = Prepared(lambda dialect: _first_stays(dialect, said_messages), ("id", "ordinal", "at"))
 
 
 def _bare_row(half: TurnClosed) -> dict[str, object]:
@@ -214,16 +248,17 @@ def _bare_row(half: TurnClosed) -> dict[str, object]:
 
 
 def said_before(conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore]:
-    rows = conn.execute(_SAID_BEFORE, {"ids": message_ids}) if message_ids else ()
-    return [SaidBefore(row.id, abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
+    rows: Iterable[Row[Any]] = _SAID_BEFORE.run(conn, message_ids) if message_ids else ()
+    return [SaidBefore(as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
 
 
-_SAID_BEFORE = (
-    select(said_messages)
-    .where(said_messages.c.id.in_(bindparam("ids", expanding=True)))
-    .order_by(said_messages.c.ordinal)
-    .limit(ROWS_MAX)
-)
+def _these(ids: Sequence[BindParameter[str]]) -> Select[tuple[str, int, float]]:
+    columns = said_messages.c
+    these = select(columns.id, columns.ordinal, columns.at).where(columns.id.in_(ids))
+    return these.order_by(columns.ordinal).limit(ROWS_MAX)
+
+
+_SAID_BEFORE = PreparedForMany(_these)
 
 
 def prune_said(conn: Connection, said_before: float, rows_max: int) -> int:
@@ -233,12 +268,15 @@ def prune_said(conn: Connection, said_before: float, rows_max: int) -> int:
     return conn.execute(delete(said_messages).where(tuple_(*key).in_(some))).rowcount
 
 
-_NEWEST_SESSION = (
-    select(turns.c.session)
-    .where(turns.c.user_id == bindparam("user"), turns.c.session_key == bindparam("key"))
-    .where(turns.c.seen_at >= bindparam("since"))
-    .order_by(turns.c.seen_at.desc())
-    .limit(1)
+_NEWEST_SESSION = Prepared(
+    lambda _: (
+        select(turns.c.session)
+        .where(turns.c.user_id == bindparam("user"), turns.c.session_key == bindparam("key"))
+        .where(turns.c.seen_at >= bindparam("since"))
+        .order_by(turns.c.seen_at.desc())
+        .limit(1)
+    ),
+    ("user", "key", "since"),
 )
 
 

@@ -1,23 +1,34 @@
-"""How values become rows and come back.
-
-A statement that every commit runs is made once, as a constant or ``cache``d by dialect: of the same object SQLAlchemy
-finds what it compiled, and to make and compile it anew costs more than the database.
-"""
+"""How values become rows and come back, and statements that are compiled once."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Table, and_, delete, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    ClauseElement,
+    Column,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Dialect,
+    Row,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    select,
+    tuple_,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
-from semmem.backends.sql.tables import ANSWERED, CLOSING, NARROWING, REFUSED, users
+from semmem.backends.sql.tables import ANSWERED, CLOSING, NARROWING, REFUSED, AnyText, users
 from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Scope, Source, Standing, Turn
 from semmem.ports.errors import JournalError
 from semmem.ports.recording import TurnClosed
@@ -28,6 +39,8 @@ T = TypeVar("T")
 
 _DERIVED_SESSION = re.compile(r"(.+)\.[0-9]{1,12}", re.DOTALL)
 _UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+NAMES_MAX = 32_766
+"""What SQLite binds in one statement."""
 
 
 def upsert_into(dialect: str, table: Table) -> Any:
@@ -44,12 +57,7 @@ def put(conn: Connection, table: Table, row: Mapping[str, Any]) -> None:
 def insert_new(conn: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Those of these rows that are not there yet."""
     if rows:
-        conn.execute(_first_stays(conn.dialect.name, table), rows)
-
-
-@cache
-def _first_stays(dialect: str, table: Table) -> Any:
-    return upsert_into(dialect, table).on_conflict_do_nothing()
+        conn.execute(upsert_into(conn.dialect.name, table).on_conflict_do_nothing(), rows)
 
 
 def raise_times(conn: Connection, column: Column[float], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -182,3 +190,74 @@ def json_memory(text: str) -> Memory:
         fields["status"] = MemoryStatus(fields["status"])
         fields["source"] = Source(**fields["source"])
         return Memory(**fields)
+
+
+class Prepared:
+    """A statement that every commit runs: to compile it anew costs the toolkit more than the database.
+
+    ``make`` gives the statement for a dialect's name, ``names`` are the parameters that its rows bring. What else
+    the statement binds is constant. Columns of a result come as the driver gives them."""
+
+    def __init__(self, make: Callable[[str], ClauseElement], names: Iterable[str]) -> None:
+        self._make = make
+        self._names = frozenset(names)
+        self._compiled: dict[str, _Compiled] = {}
+
+    def run(self, conn: Connection, rows: Sequence[Mapping[str, Any]]) -> CursorResult[Any]:
+        """Once for each row. Raises as ``conn.execute`` does."""
+        compiled = self._compiled.get(conn.dialect.name)
+        if compiled is None:
+            compiled = self._compiled[conn.dialect.name] = self._compile(conn.dialect)
+        return conn.exec_driver_sql(compiled.sql, [compiled.bound(row) for row in rows])
+
+    def _compile(self, dialect: Dialect) -> _Compiled:
+        compiled: Any = self._make(dialect.name).compile(dialect=dialect, column_keys=sorted(self._names))
+        places = tuple(compiled.positiontup) if compiled.positional else None
+        types = {name: bind.type.dialect_impl(dialect) for name, bind in compiled.binds.items()}
+        converts = {name: convert for name in types if (convert := types[name].bind_processor(dialect)) is not None}
+        constants = {name: value for name, value in compiled.params.items() if name not in self._names}
+        return _Compiled(str(compiled), places, converts, constants)
+
+
+class PreparedForMany:
+    """The same for a statement about any number of names (at least one, at most NAMES_MAX), which ``make`` compares
+    with these parameters. There is one for each power of two: the last name is then asked for several times."""
+
+    def __init__(self, make: Callable[[Sequence[BindParameter[str]]], ClauseElement]) -> None:
+        self._make = make
+        self._prepared: dict[int, Prepared] = {}
+
+    def run(self, conn: Connection, names: Sequence[str]) -> CursorResult[Any]:
+        """Raises as ``conn.execute`` does."""
+        number = max(len(names), min(1 << (len(names) - 1).bit_length(), NAMES_MAX))
+        prepared = self._prepared.get(number)
+        if prepared is None:
+            prepared = self._prepared[number] = self._prepare(number)
+        padded = [*names, *[names[-1]] * (number - len(names))]
+        return prepared.run(conn, [{_nth(place): name for place, name in enumerate(padded)}])
+
+    def _prepare(self, number: int) -> Prepared:
+        places = [_nth(place) for place in range(number)]
+        statement = self._make([bindparam(place, type_=AnyText()) for place in places])
+        return Prepared(lambda _dialect: statement, places)
+
+
+def _nth(place: int) -> str:
+    return f"name_{place}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """``places``: the name behind each question mark; None where the driver takes values by their names."""
+
+    sql: str
+    places: tuple[str, ...] | None
+    converts: Mapping[str, Callable[[Any], Any]]
+    constants: Mapping[str, Any]
+
+    def bound(self, row: Mapping[str, Any]) -> Any:
+        """A row's values as the driver takes them."""
+        values = {**self.constants, **row}
+        for name, convert in self.converts.items():
+            values[name] = convert(values[name])
+        return values if self.places is None else tuple([values[name] for name in self.places])

@@ -13,8 +13,9 @@ from sqlalchemy import Connection, Row, and_, bindparam, delete, func, select
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.recording import said_before
-from semmem.backends.sql.rows import among, keep_newest, put, slices
+from semmem.backends.sql.rows import Prepared, among, keep_newest, put, slices
 from semmem.backends.sql.tables import (
+    as_told,
     forgotten_conversations,
     forgotten_memories,
     pending_erasures,
@@ -61,8 +62,8 @@ class SqlSessionStates(JournalPart):
 
     @one_read
     def shown_blocks(self, conn: Connection, user: str, session: str, *, now: float) -> list[ShownBlock]:
-        found = conn.execute(_LIVE, {"user": user, "name": session, "now": now})
-        return [_block(row.body, row.expires_at) for row in found]
+        found = _LIVE.run(conn, [{"user": user, "name": session, "now": now}])
+        return [_block(as_told(row.body), row.expires_at) for row in found]
 
     @one_write
     def keep_shown(self, conn: Connection, rows: Sequence[ShownRow], *, per_user: int) -> None:
@@ -135,11 +136,14 @@ def _state(row: Row[Any]) -> SessionState:
 
 
 _BLOCK = shown_blocks.c
-_LIVE = (
-    select(_BLOCK.body, _BLOCK.expires_at)
-    .where(_BLOCK.user_id == bindparam("user"), _BLOCK.session == bindparam("name"))
-    .where(_BLOCK.expires_at > bindparam("now"))
-    .order_by(_BLOCK.shown_at)
+_LIVE = Prepared(
+    lambda _dialect: (
+        select(_BLOCK.body, _BLOCK.expires_at)
+        .where(_BLOCK.user_id == bindparam("user"), _BLOCK.session == bindparam("name"))
+        .where(_BLOCK.expires_at > bindparam("now"))
+        .order_by(_BLOCK.shown_at)
+    ),
+    ("user", "name", "now"),
 )
 
 

@@ -74,7 +74,12 @@ class AnyText(TypeDecorator[str]):
         return _UNSTORABLE.sub(lambda match: f"\\{ord(match[0]):04x}", value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        return value and _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value)
+        return value and as_told(value)
+
+
+def as_told(stored: str) -> str:
+    """A text as it was before it was made storable: where a statement's result comes as the driver gives it."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), stored)
 
 
 metadata = MetaData()
