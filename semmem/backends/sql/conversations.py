@@ -230,7 +230,7 @@ def _messages_upsert(dialect: str) -> Any:
 
 
 _ANY = KeptConversation("", Scope("-"), "", 0.0, 0.0)
-_ANY_MESSAGE = KeptMessage("", "", "", 0, Role.USER, "", 0.0)
+_ANY_MESSAGE = KeptMessage(0, Role.USER, "", 0.0, place="", turn="", step="")
 _CONVERSATIONS = Prepared(_conversations_upsert, conversation_row(_ANY))
 _MESSAGES = Prepared(_messages_upsert, message_row(_ANY_MESSAGE, "", ""))
 
