@@ -7,7 +7,8 @@ A passage is left out where a memory is shown that took the place of the one it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Vector
@@ -17,13 +18,13 @@ from semmem.request.question import Question
 from semmem.retrieval.begun import within
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.index.kept import Unsaid
-from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.index.memory_index import GAP_S_MAX, MemoryIndex
 from semmem.retrieval.once import FoundBefore
 from semmem.retrieval.rank import Stated, statement
 from semmem.retrieval.search import ResolvedQuery, SearchResult, best_of
 
-CANDIDATES_MAX = 48
-"""Passages that are asked of the store for one question: more found no more (docs/passages.md)."""
+CANDIDATES_MAX = 96
+"""Passages and gists that are asked of the store for one question, about half of them of each kind."""
 WORTH_MIN = 0.1
 """Below this probability of saying anything lasting a passage is a bare request ("and now as a list"), or thanks."""
 STRICTNESS = 1.0
@@ -31,6 +32,9 @@ STRICTNESS = 1.0
 FOUND_S = 60.0
 """So long what was found for a question serves the same question again. What is said meanwhile is in the history of
 the session in which it was said, and what is erased takes the user's index along, by which this is kept."""
+
+Answers = Mapping[str, Sequence[Memory]]
+"""The gists that were found, by the session in which they were said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +86,47 @@ class PassageSearch:
 
     async def _searched(self, question: Question, query: ResolvedQuery, vector: Vector) -> list[Hit] | None:
         """None where the store does not answer in time, which is not remembered."""
-        types = PASSAGES if query.types == PASSAGES else (MemoryType.PASSAGE,)
         try:
             async with within(self.timeout_s, question.deadline.at):
-                near = await self.store.search(query.scope, vector, limit=CANDIDATES_MAX, now=query.now, types=types)
+                found = await self.store.search(
+                    query.scope, vector, limit=CANDIDATES_MAX, now=query.now, types=PASSAGES
+                )
         except (StoreError, TimeoutError):
             return None
-        if not near and types == (MemoryType.PASSAGE,):
+        if not found:
             self.unsaid.note(query.scope)
-        said_in, last_said = question.scope.session, _last_said(hit.memory for hit in near)
-        others = [passage for passage in last_said if not said_in or passage.session != said_in]
-        if types != PASSAGES:
-            others = [passage for passage in others if passage.importance >= WORTH_MIN]
-        return self._judged(others, query, vector) if others else []
+        near, said_in = [hit.memory for hit in found], question.scope.session
+        others = [passage for passage in _last_said(near) if not said_in or passage.session != said_in]
+        if query.types != PASSAGES:
+            others = [one for one in others if one.type is MemoryType.PASSAGE and one.importance >= WORTH_MIN]
+        return self._judged(others, _answers(near), query, vector) if others else []
 
-    def _judged(self, passages: Sequence[Memory], query: ResolvedQuery, vector: Vector) -> list[Hit]:
-        """Those that the decision shows, by the words and the meaning of these alone."""
-        of_any_type = replace(query, types=())
-        found = best_of(MemoryIndex(passages), of_any_type, vector, self.decision, cut_too=False)
+    def _judged(self, passages: Sequence[Memory], answers: Answers, query: ResolvedQuery, vector: Vector) -> list[Hit]:
+        """Those that the decision shows, by the meaning of these alone, and by the words of what was said around them:
+        what somebody answers is often in the words of the question ("How old is he?", "Four")."""
+        of_any_type, around = replace(query, types=()), {one.id: _around(one, answers) for one in passages}
+        found = best_of(MemoryIndex(passages, around=around), of_any_type, vector, self.decision, cut_too=False)
         cut = self.decision.cut + STRICTNESS
         shown = (hit for hit in found.hits if hit.memory.id not in found.cuts)
         return [hit for hit in shown if hit.logit is None or hit.logit >= cut]
+
+
+def _answers(near: Iterable[Memory]) -> Answers:
+    answers = defaultdict[str, list[Memory]](list)
+    for gist in near:
+        if gist.type is MemoryType.GIST and gist.session:
+            answers[gist.session].append(gist)
+    return answers
+
+
+def _around(passage: Memory, answers: Answers) -> str:
+    """What the assistant said last before it, and in answer to it, as far as that was found."""
+    if passage.type is MemoryType.GIST:
+        return ""
+    said = answers.get(passage.session or "", ())
+    own = [gist.content for gist in said if gist.source.turn == passage.source.turn]
+    before = [gist for gist in said if 0 < passage.said_at - gist.said_at <= GAP_S_MAX]
+    return " ".join([*(gist.content for gist in sorted(before, key=lambda gist: gist.said_at)[-1:]), *own])
 
 
 def own_words(question: Question) -> list[str]:

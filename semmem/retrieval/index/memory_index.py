@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -92,9 +93,16 @@ class MemoryIndex:
     these would be two thirds of all that a user takes.
     ``bytes``: what all of it takes in this process, estimated. ``lacks_vectors``: there are some memories, and none of
     them has an embedding. ``hidden``: the user's memories that are not recalled, of which only ``of`` knows.
+    ``around``: what was said around some of them, by their ids, whose words count as theirs.
     """
 
-    def __init__(self, memories: Sequence[Memory], hidden: Sequence[Memory] = ()) -> None:
+    def __init__(
+        self,
+        memories: Sequence[Memory],
+        hidden: Sequence[Memory] = (),
+        *,
+        around: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         in_order = sorted(memories, key=lambda memory: memory.id)
         self._hidden = {memory.id: memory for memory in hidden}
         self.vectors = _stacked(in_order)
@@ -102,7 +110,9 @@ class MemoryIndex:
         self.memories = tuple(in_order)
         texts = [memory.content for memory in self.memories]
         said = [words(text) for text in texts]
-        documents = [terms(some) for some in said]
+        documents = [
+            terms([*some, *words(around.get(memory.id, ""))]) for some, memory in zip(said, in_order, strict=True)
+        ]
         self.lacks_vectors = bool(self.memories) and not self.vectors.any()
         self._words = WordIndex(documents)
         lengths = np.array([len(document) for document in documents], dtype=np.float32)
