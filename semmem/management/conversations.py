@@ -6,13 +6,14 @@ import math
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from semmem.management.fields import NO_CONTROLS, Body, Count, Moment, Switch
 from semmem.management.listing import bad_cursor, cursor_of, place_told
 from semmem.management.problems import Denied
+from semmem.management.routes import NO_CONTROLS, Body, Count, Moment, Switch
+from semmem.management.shown import ATTRIBUTES
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.continuing import IDLE
 from semmem.ports.conversations import (
@@ -67,6 +68,10 @@ class NewMessage(Body):
     finish_reason: Name | None = None
     id: Name | None = None
     cut: Switch = False
+
+
+_TEXTS = ("tool_call_id", "model_asked", "model", "backend", "response_id", "finish_reason")
+"""Members that are empty where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +203,7 @@ class Conversations:
         """Whatever time it says, it is told now: an erasure until now takes it, and no earlier one."""
         chars_max = self.limits.message_chars_max
         turn = f"i_{name.removeprefix('conv_')}_{place:06d}"
+        texts: dict[str, Any] = {ATTRIBUTES.get(name, name): getattr(said, name) or "" for name in _TEXTS}
         return KeptMessage(
             place=place_of(begun, f"i_{name}", Step("", place, 0.0)),
             turn=turn,
@@ -207,16 +213,11 @@ class Conversations:
             content=said.content[:chars_max],
             at=begun if said.at is None else said.at.timestamp(),
             cut=len(said.content) > chars_max,
-            answers=said.tool_call_id or "",
             calls=tuple(ToolCall(call.id, call.name, call.arguments[:chars_max]) for call in said.tool_calls),
-            model_asked=said.model_asked or "",
-            model=said.model or "",
-            backend=said.backend or "",
             tokens_in=said.tokens_in,
             tokens_out=said.tokens_out,
-            answer_id=said.response_id or "",
-            finish_reason=said.finish_reason or "",
             turn_at=now,
+            **texts,
         )
 
     async def change(

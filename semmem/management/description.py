@@ -21,7 +21,6 @@ from starlette.routing import BaseRoute
 from semmem import __version__
 from semmem.management.access import AccessRules
 from semmem.management.door import DoorRules
-from semmem.management.fields import MetadataLimits
 from semmem.management.idempotency import METHODS, READING
 from semmem.management.problems import (
     EVERY_CALL,
@@ -34,6 +33,7 @@ from semmem.management.problems import (
     ProblemShown,
     by_status,
 )
+from semmem.management.routes import MetadataLimits
 from semmem.memory import OWN_METADATA
 
 Json = dict[str, Any]

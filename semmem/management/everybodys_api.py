@@ -20,10 +20,9 @@ from semmem.backup.importing import Imports, WrongLine
 from semmem.backup.lines import LINE_BYTES_MAX
 from semmem.backup.snapshot import BackupRunning, Snapshots
 from semmem.management.access import Act
-from semmem.management.fields import LIMIT_DEFAULT, LIMIT_MAX, Body, Limit, UserId
 from semmem.management.listing import ROWS_MAX, Place, bad_cursor, cursor_of, place_of, place_told
 from semmem.management.problems import Denied
-from semmem.management.routes import needs
+from semmem.management.routes import LIMIT_DEFAULT, LIMIT_MAX, Body, Limit, UserId, needs
 from semmem.management.shown import MemoryShown, shown
 from semmem.memory import Memory, Scope
 from semmem.ports.erasure import KnownErasures

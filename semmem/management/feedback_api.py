@@ -9,9 +9,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.fields import NO_CONTROLS, Body, NewUser, ScopeName, Switch, missing
 from semmem.management.problems import OF_USER
-from semmem.management.routes import refuses, scope_in
+from semmem.management.routes import NO_CONTROLS, Body, NewUser, ScopeName, Switch, missing, refuses, scope_in
 from semmem.memory import Scope
 from semmem.ports.events import Announce, FeedbackGiven, nobody_listens
 from semmem.ports.memory_records import VoteRow

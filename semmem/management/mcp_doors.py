@@ -24,8 +24,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from semmem import __version__
+from semmem.management import segment
 from semmem.management.access import CALLER
-from semmem.management.segment import segment
 from semmem.retrieval.context import estimate_tokens
 
 log = logging.getLogger(__name__)

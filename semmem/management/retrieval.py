@@ -1,15 +1,20 @@
 """Search and preview: what would be recalled for a question, and why."""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from fastapi import FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from pydantic import Field, model_validator
 from typing_extensions import TypedDict
 
+from semmem.compression.rendering import rendered
 from semmem.lifecycle.erasure import Receipt
 from semmem.management.access import Act
-from semmem.management.fields import (
+from semmem.management.memories import Memories
+from semmem.management.problems import OF_ERASURE, OF_USER, Denied
+from semmem.management.routes import (
     TYPES_MAX,
     Body,
     Count,
@@ -22,16 +27,18 @@ from semmem.management.fields import (
     Switch,
     Types,
     UserId,
+    may,
+    refuses,
+    scope_in,
 )
-from semmem.management.memories import Memories
-from semmem.management.problems import OF_ERASURE, OF_USER
-from semmem.management.routes import refuses, scope_in
-from semmem.management.shown import MemoryShown, as_shown, shown
-from semmem.management.states_api import States
+from semmem.management.shown import MemoryShown, Time, as_shown, shown
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
+from semmem.ports.names import bounded
+from semmem.ports.session_states import SessionState, SessionStates
 from semmem.retrieval.block import Before
-from semmem.retrieval.context import line_tokens
+from semmem.retrieval.context import estimate_tokens, line_tokens
 from semmem.retrieval.decide.decision import RequestVerdict
+from semmem.retrieval.fence import Fence
 from semmem.retrieval.rank import Ranked
 from semmem.retrieval.search import Strategy
 
@@ -39,6 +46,23 @@ CONTENT_CHARS_MAX = 32_000
 MESSAGES_MAX = 100
 TOKENS_MAX = 16_000
 """As ``memory.injection.max_inject_tokens`` may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """``fence`` marks blocks, as in requests. Raises JournalError."""
+
+    records: SessionStates
+    fence: Fence
+    clock: Callable[[], float]
+
+    async def newest(self, user: str, session: str) -> SessionState | None:
+        found = await self.records.session_states(user, bounded(session) or "", now=self.clock())
+        return found[0] if found else None
+
+    def block(self, found: SessionState) -> str:
+        """As a request is given it."""
+        return rendered(found.state, lambda inside: self.fence.mark(found.user, inside))
 
 
 class SearchQuery(Body):
@@ -300,3 +324,41 @@ def _decided(request: RequestVerdict | None) -> RequestDecided | None:
 
 def _controls(types: list[MemoryType], limit: int | None, threshold: float | None) -> Controls:
     return Controls(types=tuple(types) or None, limit=limit, threshold=threshold)
+
+
+# --- the state of a long session --------------------------------------------------------------------------------------
+
+
+class StateShown(TypedDict):
+    """A state. It stands for the first ``replaced`` messages of the session's requests, instructions apart, once these
+    have more than ``turns`` messages of the user's. ``tokens``: of its block, estimated."""
+
+    session_id: str
+    topic: str
+    decisions: list[str]
+    facts: list[str]
+    answers: list[str]
+    open: list[str]
+    replaced: int
+    turns: int
+    tokens: int
+    made_by: Literal["rules", "model"]
+    made_at: Time | None
+    expires_at: Time | None
+
+
+def state_routes(states: States) -> APIRouter:
+    """What is kept of sessions beside their turns."""
+    routes = APIRouter()
+
+    @routes.get("/v1/sessions/{session_id:path}/state", **refuses(*OF_USER))
+    async def get_session_state(request: Request, session_id: str, user_id: UserId = None) -> StateShown:
+        """The newest state of a session; none where it is short, or none was made yet."""
+        found = await states.newest(may(request, user_id, Act.READ), session_id)
+        if found is None:
+            raise Denied("NOT_FOUND", "no state of such a session")
+        said = {name: getattr(found.state, name) for name in ("topic", "decisions", "facts", "answers", "open")}
+        tokens = estimate_tokens(states.block(found))
+        return as_shown(StateShown, found, tokens=tokens, **said)
+
+    return routes

@@ -10,9 +10,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import TOUCHED, Act
-from semmem.management.fields import UNUSABLE, USER_CHARS_MAX, Body, only
 from semmem.management.problems import Denied
-from semmem.management.routes import needs
+from semmem.management.routes import UNUSABLE, USER_CHARS_MAX, Body, needs, only
 from semmem.management.shown import Time, as_shown
 from semmem.ports.names import usable
 from semmem.ports.switches import Switch, SwitchRow

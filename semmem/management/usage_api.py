@@ -11,9 +11,8 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BeforeValidator
 from typing_extensions import TypedDict
 
-from semmem.management.fields import UserId
 from semmem.management.problems import OF_USER, Denied
-from semmem.management.routes import one_or_everybody, refuses
+from semmem.management.routes import UserId, one_or_everybody, refuses
 from semmem.usage.report import Days, UsageReport
 
 DaysShown = TypedDict("DaysShown", {"from": str, "to": str})

@@ -19,7 +19,7 @@ from functools import partial
 from semmem.background import Tasks
 from semmem.config.settings import Settings
 from semmem.management.activity_api import Activity
-from semmem.management.health import create_health
+from semmem.management.server import create_health
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
 from semmem.reindex.reindexing import Reindexing
