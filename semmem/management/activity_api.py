@@ -10,16 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Protocol
 
+import msgspec
 from cachetools import LRUCache
 from fastapi import APIRouter, Path, Query, Request
-from msgspec import Struct
 from typing_extensions import TypedDict
 
 from semmem.management.access import CALLER, Act
 from semmem.management.memories import Memories
 from semmem.management.problems import OF_USER, Denied
 from semmem.management.routes import UserId, may, needs, refuses
-from semmem.management.shown import MemoryShown, Time, as_shown, at, shown
+from semmem.management.shown import MemoryShown, Time, as_shown, at, log_odds, shown
 from semmem.memory import Scope
 from semmem.ports.housekeeping import EndedBatch, Replica, Work
 from semmem.request.record import NAME_CHARS_MAX, RequestRecord
@@ -81,7 +81,7 @@ class RecordRead(RecordShown):
     learnt: list[MemoryShown]
 
 
-class EndedRequest(Struct, frozen=True):
+class EndedRequest(msgspec.Struct, frozen=True):
     """A request, when (seconds since 1970) and how it ended. ``record`` None: nobody was known to be asking."""
 
     number: int
@@ -122,9 +122,7 @@ class Activity:
             if (record := ended.record) is None or record.user != user:
                 continue
             if gone is None or not gone.isdisjoint(record.shown):
-                self._ended[place] = EndedRequest(
-                    ended.number, ended.at, ended.outcome, ended.seconds, ended.memories, ended.tokens, None
-                )
+                self._ended[place] = msgspec.structs.replace(ended, record=None)
 
     def since(self, after: int) -> ActivityShown:
         """Those with a higher number, the oldest first; a number from before a restart counts as 0."""
@@ -189,7 +187,7 @@ def _add_records(routes: APIRouter, activity: Activity, memories: Memories) -> N
         there = [(name, await memories.store.get(scope, name)) for name in record.shown]
         new = dict(record.weighed)
         in_prompt: list[MemoryInPrompt] = [
-            {**shown(memory), "is_new": name in new, "log_odds": _rounded(new.get(name))}
+            {**shown(memory), "is_new": name in new, "log_odds": log_odds(new.get(name))}
             for name, memory in there
             if memory is not None
         ]
@@ -204,10 +202,6 @@ def _add_records(routes: APIRouter, activity: Activity, memories: Memories) -> N
 
 def _told(ended: EndedRequest, record: RequestRecord) -> RecordShown:
     return as_shown(RecordShown, record, **ended.shown())
-
-
-def _rounded(log_odds: float | None) -> float | None:
-    return round(log_odds, 3) if log_odds is not None and math.isfinite(log_odds) else None
 
 
 # --- batches and replicas ---------------------------------------------------------------------------------------------

@@ -233,8 +233,6 @@ NAME_CHARS_MAX = 60
 
 
 def add_erasing_routes(api: FastAPI, memories: Memories, purging: Purging | None, of_all: ErasureOfAll | None) -> None:
-    """As ``create_api`` says of them."""
-
     @api.delete("/v1/memory", **refuses(*OF_ERASURE))
     async def delete_memories(
         request: Request,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from semmem.management.listing import bad_cursor, cursor_of, place_told
+from semmem.management.listing import cursor_of, moment_cursor, moment_told, place_told
 from semmem.management.problems import Denied
 from semmem.management.routes import NO_CONTROLS, Body, Count, Moment, Switch
 from semmem.management.shown import ATTRIBUTES
@@ -106,11 +105,11 @@ class Conversations:
     ) -> tuple[list[KeptConversation], str | None]:
         """One page, newest first, and where the next one begins. Raises Denied."""
         await self.settle()
-        before = None if cursor is None else _read_cursor(cursor)
+        before = None if cursor is None else moment_told(cursor)
         asked = replace(wanted, limit=wanted.limit + 1, words=words_of(text), before=before)
         found = await self.records.conversations(scope, asked, self.limits)
         shown = found[: wanted.limit]
-        return shown, _cursor(shown[-1]) if len(found) > len(shown) else None
+        return shown, moment_cursor(shown[-1].updated_at, shown[-1].id) if len(found) > len(shown) else None
 
     async def get(self, scope: Scope, conversation_id: str) -> KeptConversation | None:
         await self.settle()
@@ -256,18 +255,3 @@ def _cursors(shown: Sequence[KeptMessage], *, before: bool, behind: bool) -> tup
 def words_of(text: str | None) -> tuple[str, ...]:
     """What a search looks for: each word of it, without regard to order."""
     return tuple(dict.fromkeys((text or "").split()))[:WORDS_MAX]
-
-
-def _cursor(kept: KeptConversation) -> str:
-    return cursor_of(f"{kept.updated_at!r} {kept.id}")
-
-
-def _read_cursor(text: str) -> tuple[float, str]:
-    at, _, name = place_told(text).partition(" ")
-    try:
-        found = float(at)
-    except ValueError:
-        raise bad_cursor() from None
-    if not name or not math.isfinite(found):
-        raise bad_cursor()
-    return found, name

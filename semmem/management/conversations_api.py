@@ -220,7 +220,6 @@ class CountsShown(TypedDict):
 
 
 def conversation_routes(conversations: Conversations) -> APIRouter:
-    """What was recorded of one user's conversations, and what was imported."""
     routes = APIRouter()
 
     @routes.get("/v1/conversations", **refuses(*OF_USER, "INVALID_CURSOR"))

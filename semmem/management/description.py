@@ -58,7 +58,7 @@ class Described(FastAPI):
             openapi_url=None,
             docs_url=None,
             redoc_url=None,
-            generate_unique_id_function=_name,
+            generate_unique_id_function=lambda route: route.name,
         )
         limits = {name: getattr(door, name) for name in ("body_bytes_max", "body_values_max", "body_timeout_s")}
         self._parts = _schemes(access), limits, metadata  # of a field its limit stands at the field
@@ -97,10 +97,6 @@ def api_routes(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:
             yield from api_routes(included.routes)
 
 
-def _name(route: APIRoute) -> str:
-    return route.name
-
-
 def _described(api: FastAPI, schemes: Json, limits: Json, metadata: MetadataLimits) -> Json:
     told: Json = get_openapi(title=api.title, version=api.version, description=ABOUT, routes=api.routes)
     answers: Json = {}
@@ -132,7 +128,6 @@ def _addressed(told: Json) -> Iterator[tuple[str, str, Json]]:
 
 
 def operations(told: Json) -> Iterator[Json]:
-    """Every operation of a description."""
     for methods in told["paths"].values():
         yield from methods.values()
 

@@ -1,6 +1,5 @@
 """Search and preview: what would be recalled for a question, and why."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -31,7 +30,7 @@ from semmem.management.routes import (
     refuses,
     scope_in,
 )
-from semmem.management.shown import MemoryShown, Time, as_shown, shown
+from semmem.management.shown import MemoryShown, Time, as_shown, log_odds, shown
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
 from semmem.ports.names import bounded
 from semmem.ports.session_states import SessionState, SessionStates
@@ -285,19 +284,14 @@ async def _state(states: States | None, scope: Scope) -> str | None:
 
 
 def scored(ranked: Ranked) -> ScoredMemory:
-    """As the class says."""
     hit = ranked.hit
     return {
         **shown(hit.memory),
         "score": round(hit.score, 6),
         "cosine": round(hit.cosine, 6),
         "keyword": round(hit.keyword, 6),
-        "log_odds": _log_odds(hit.logit),
+        "log_odds": log_odds(hit.logit),
     }
-
-
-def _log_odds(logit: float | None) -> float | None:
-    return round(logit, 3) if logit is not None and math.isfinite(logit) else None
 
 
 def _candidate(ranked: Ranked, before: Before) -> Candidate:
@@ -316,7 +310,7 @@ def _decided(request: RequestVerdict | None) -> RequestDecided | None:
         return None
     return {
         "class": request.purpose,
-        "log_odds": _log_odds(request.logit),
+        "log_odds": log_odds(request.logit),
         "wants_memories": request.is_served,
         "lists_profile": request.lists_profile,
     }

@@ -3,6 +3,7 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of shapes.
 """
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -125,8 +126,12 @@ def _how(hint: Any) -> Show:
     return lambda value: value
 
 
+def log_odds(logit: float | None) -> float | None:
+    """Null where nothing finite is known."""
+    return round(logit, 3) if logit is not None and math.isfinite(logit) else None
+
+
 def shown(memory: Memory) -> MemoryShown:
-    """A memory as JSON."""
     source = as_shown(SourceShown, memory.source, time=memory.source.time or None)
     return as_shown(MemoryShown, memory, source=source, metadata=shallow(memory.metadata))
 

@@ -1,4 +1,5 @@
-"""Ports that measure: each wraps the real one and counts and times its calls. Only the composition root uses them."""
+"""Ports that measure: each wraps the real one and counts and times its calls; and how late the event loop is. Only the
+composition root uses them."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+
+from prometheus_client import Histogram
 
 from semmem.memory import Message, Vector
 from semmem.ports.embedder import Embedder, EmbedderWrapper
@@ -149,3 +152,26 @@ def _model_call(metrics: Metrics, role: str, operation: str, model: str = "") ->
         raise
     finally:
         metrics.model_seconds.labels(role, status).observe(time.perf_counter() - started)
+
+
+# --- the event loop --------------------------------------------------------------------------------------------------
+
+BUSY_S = 0.1
+IDLE_S = 1.0
+"""Between two looks, while requests come and while none does: each look costs some 0.1 ms of processor time."""
+
+
+async def watch_loop(
+    lag_seconds: Histogram, requests: Callable[[], int], *, busy_s: float = BUSY_S, idle_s: float = IDLE_S
+) -> None:
+    """How late the event loop comes to what is due: what any request or token waits for the code of others. Observe
+    it until cancelled. ``requests``: how many there have been."""
+    loop = asyncio.get_running_loop()
+    seen = requests()
+    pause_s = idle_s
+    while True:
+        due = loop.time() + pause_s
+        await asyncio.sleep(pause_s)
+        lag_seconds.observe(max(0.0, loop.time() - due))
+        now = requests()
+        pause_s, seen = idle_s if now == seen else busy_s, now

@@ -25,7 +25,7 @@ from semmem.ports.errors import EmbedderError, StoreError
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
-from semmem.telemetry.loop_lag import watch_loop
+from semmem.telemetry.metering import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring import conversations, learning, maintenance, request, tracing
 from semmem.wiring import erasure as erasing
