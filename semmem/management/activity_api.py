@@ -143,8 +143,7 @@ class Activity:
         return next(((each, record) for each, record in with_it if record.id == request_id), None)
 
 
-def activity_routes(activity: Activity, memories: Memories | None = None) -> APIRouter:
-    """``memories``: without them no request is told of by name."""
+def activity_routes(activity: Activity, memories: Memories) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/v1/activity", **needs(Act.OPERATE))
@@ -154,12 +153,6 @@ def activity_routes(activity: Activity, memories: Memories | None = None) -> API
         """How the last requests through Envoy ended, in this process."""
         return activity.since(after)
 
-    if memories is not None:
-        _add_records(routes, activity, memories)
-    return routes
-
-
-def _add_records(routes: APIRouter, activity: Activity, memories: Memories) -> None:
     @routes.get("/v1/requests", **refuses(*OF_USER))
     async def list_requests(
         request: Request,
@@ -198,6 +191,8 @@ def _add_records(routes: APIRouter, activity: Activity, memories: Memories) -> N
             "gone": len(there) - len(in_prompt),
             "learnt": [shown(memory) for memory in learnt],
         }
+
+    return routes
 
 
 def _told(ended: EndedRequest, record: RequestRecord) -> RecordShown:

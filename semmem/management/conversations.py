@@ -157,42 +157,23 @@ class Conversations:
     async def create(
         self, scope: Scope, told: Sequence[NewMessage], *, title: str | None, tags: Sequence[str]
     ) -> KeptConversation:
-        """A conversation of its own, in the order in which it is told. Raises Denied where an erasure came between."""
+        """A conversation of its own, in the order in which it is told; without messages one in which a model's client
+        goes on, which names the session like the conversation. Raises Denied where an erasure came between."""
         now = self.after(scope.user, self.clock())
-        if not told:
-            return await self._put(self._empty(scope, now, title, tags), ())
-        name = "conv_" + secrets.token_hex(16)
-        session = scope.session or "i_" + secrets.token_hex(16)
+        name = "conv_" + secrets.token_hex(16) if told else new_conversation_id(scope)
+        session = (scope.session or "i_" + secrets.token_hex(16)) if told else name
         begun = min((said.at.timestamp() for said in told if said.at is not None), default=now)
         messages = [self._message(said, place, name, begun, now) for place, said in enumerate(told)]
-        given = title is not None or bool(tags)
         kept = KeptConversation(
             name,
             Scope(scope.user, scope.project, scope.agent, session),
             title or "",
             created_at=begun,
-            updated_at=max(message.at for message in messages),
-            tags=tuple(tags),
-            titled_at=now if given else None,
-        )
-        return await self._put(kept, messages)
-
-    def _empty(self, scope: Scope, now: float, title: str | None, tags: Sequence[str]) -> KeptConversation:
-        """One in which a model's client goes on: it names the session like the conversation."""
-        name = new_conversation_id(scope)
-        return KeptConversation(
-            name,
-            Scope(scope.user, scope.project, scope.agent, name),
-            title or "",
-            created_at=now,
-            updated_at=now,
+            updated_at=max((message.at for message in messages), default=now),
             tags=tuple(tags),
             titled_at=None if title is None and not tags else now,
-            progress=IDLE,
+            progress="" if told else IDLE,
         )
-
-    async def _put(self, kept: KeptConversation, messages: Sequence[KeptMessage]) -> KeptConversation:
-        """Raises Denied where an erasure came between."""
         put = await self.records.put_conversation(kept, messages, self.limits)
         if put is None:
             raise Denied("BUSY", "what this user said is being erased; try again")

@@ -32,7 +32,7 @@ from semmem.management.routes import (
     refuses,
     scope_in,
 )
-from semmem.management.shown import MemoryShown, Time, as_shown, shown
+from semmem.management.shown import MemoryShown, NullIfEmpty, Time, as_shown, shown
 from semmem.memory import (
     MERGED,
     RELEASED,
@@ -101,8 +101,8 @@ class SummaryShown(TypedDict):
     """Memories and their summary; ``refused``: why it did not take their place. Both null in a dry run."""
 
     memories: list[Brief]
-    summary: str | None
-    refused: str | None
+    summary: NullIfEmpty
+    refused: NullIfEmpty
 
 
 class SummarisedShown(TypedDict):
@@ -120,7 +120,7 @@ class ReflectionShown(TypedDict):
 
     content: str
     memories: list[Brief]
-    refused: str | None
+    refused: NullIfEmpty
 
 
 class ReflectedShown(TypedDict):
@@ -217,15 +217,14 @@ class Curation:
         versions = await self.records.versions(Scope(scope.user), memory_id)
         uses = (await self.records.uses(scope.user)).get(memory_id, Uses())
         dropped = await self.records.dropped(Scope(scope.user), memory_id)
-        return {
-            "id": memory_id,
-            "versions": [
-                {**_version(old), "replaced_why": _why(old, new)} for old, new in pairwise((*versions, current))
-            ],
-            "current": _version(current),
-            "dropped": [as_shown(DroppedShown, row) for row in dropped],
-            "uses": as_shown(UsesShown, uses, last_at=uses.last_at or None),
-        }
+        return as_shown(
+            HistoryShown,
+            current,
+            versions=[{**_version(old), "replaced_why": _why(old, new)} for old, new in pairwise((*versions, current))],
+            current=_version(current),
+            dropped=dropped,
+            uses=as_shown(UsesShown, uses, last_at=uses.last_at or None),
+        )
 
     async def release(self, scope: Owner, memory_id: MemoryId) -> Released:
         """Let a quarantined memory be retrieved."""
@@ -261,13 +260,14 @@ class Curation:
                 groups = await self._duplicates(scope)
                 superseded = await self.consolidator.merge(groups, hold_id=hold_id, now=self.clock())
             self.announce(MemoriesRemoved(MERGED, superseded))
-        return {
-            "dry_run": which.dry_run,
-            "candidates": sum(1 + len(group.merged) for group in groups),
-            "groups": [as_shown(GroupShown, group) for group in groups],
-            "superseded": superseded,  # less than what the groups hold when memories changed meanwhile
-            "tokens_saved": sum(_tokens(group.merged) for group in groups),
-        }
+        return as_shown(
+            ConsolidatedShown,
+            which,
+            candidates=sum(1 + len(group.merged) for group in groups),
+            groups=groups,
+            superseded=superseded,  # less than what the groups hold when memories changed meanwhile
+            tokens_saved=sum(_tokens(group.merged) for group in groups),
+        )
 
     async def summarize(self, request: Request, which: Summarize) -> SummarisedShown:
         """Summarise what is old and related."""
@@ -282,18 +282,14 @@ class Curation:
             # The model is asked before the user is held: its time is nobody else's.
             summaries = [await self.summariser.summarise(group) for group in groups]
             created = await self._replace([summary for summary in summaries if not summary.reason], scope.user)
-        return {
-            "dry_run": which.dry_run,
-            "candidates": candidates,
-            "groups": [
-                as_shown(
-                    SummaryShown, each, memories=each.of, summary=each.content or None, refused=each.reason or None
-                )
-                for each in summaries
-            ],
-            "created": [shown(memory) for memory, _ in created],
-            "tokens_saved": sum(saved for _, saved in created),
-        }
+        return as_shown(
+            SummarisedShown,
+            which,
+            candidates=candidates,
+            groups=summaries,
+            created=[memory for memory, _ in created],
+            tokens_saved=sum(saved for _, saved in created),
+        )
 
     async def reflect(self, request: Request, which: Consolidate) -> ReflectedShown:
         """Find patterns over memories. A dry run asks the model, where there is one, and remembers nothing."""
@@ -313,15 +309,10 @@ class Curation:
                     await self.reflector.keep(each, hold_id=hold_id, now=now) for each in found if not each.reason
                 ]
             self.announce(MemoriesRemoved(UNFOUNDED, withdrawn))
-        return {
-            "dry_run": which.dry_run,
-            "candidates": candidates,
-            "reflections": [
-                as_shown(ReflectionShown, each, memories=each.of, refused=each.reason or None) for each in found
-            ],
-            "created": [shown(memory) for memory in created if memory is not None],
-            "withdrawn": withdrawn,
-        }
+        kept = [memory for memory in created if memory is not None]
+        return as_shown(
+            ReflectedShown, which, candidates=candidates, reflections=found, created=kept, withdrawn=withdrawn
+        )
 
     async def _replace(self, summaries: Sequence[Written], user: str) -> list[tuple[Memory, int]]:
         if not summaries:

@@ -100,10 +100,9 @@ def api_routes(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:
 def _described(api: FastAPI, schemes: Json, limits: Json, metadata: MetadataLimits) -> Json:
     told: Json = get_openapi(title=api.title, version=api.version, description=ABOUT, routes=api.routes)
     answers: Json = {}
-    for operation in operations(told):
+    for path, method, operation in operations(told):
         for parameter in operation.get("parameters", []):
             parameter["schema"] = _without_null(parameter["schema"])
-    for path, method, operation in _addressed(told):
         if method in METHODS and path not in READING:
             operation[TABLE] = [*operation.get(TABLE, ()), *OF_KEY]
         operation["responses"] = _answers(operation, answers)
@@ -122,14 +121,10 @@ def _described(api: FastAPI, schemes: Json, limits: Json, metadata: MetadataLimi
     return told
 
 
-def _addressed(told: Json) -> Iterator[tuple[str, str, Json]]:
+def operations(told: Json) -> Iterator[tuple[str, str, Json]]:
+    """Every operation of a description, after its path and method."""
     for path, methods in told["paths"].items():
         yield from ((path, method.upper(), operation) for method, operation in methods.items())
-
-
-def operations(told: Json) -> Iterator[Json]:
-    for methods in told["paths"].values():
-        yield from methods.values()
 
 
 def _without_null(schema: Json) -> Json:

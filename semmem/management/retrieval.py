@@ -1,8 +1,8 @@
-"""Search and preview: what would be recalled for a question, and why."""
+"""Search and preview: what would be recalled for a question, and why; and the states of long sessions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from pydantic import Field, model_validator
@@ -205,6 +205,11 @@ class Previewed(TypedDict):
 def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None = None) -> None:
     """``states``: of long sessions, which a preview shows."""
 
+    async def search(scope: Scope, query: str, controls: Controls, strategy: Strategy | None) -> Found:
+        found = await memories.search(scope, query, controls, strategy=strategy)
+        kept = [scored(one) for one in found.ranked if one.kept or one.reason == "budget"]
+        return as_shown(Found, found, memories=kept, total=len(kept), limit=controls.limit)
+
     @api.get("/v1/memory/search", **refuses(*OF_USER))
     async def search_by_query(
         request: Request,
@@ -218,29 +223,14 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
         strategy: Strategy | None = None,
     ) -> Found:
         """The same as POST, for what fits into an address."""
-        asked = SearchQuery.model_construct(  # read already; a query may name a user that no body may
-            query=query,
-            user_id=user_id,
-            project_id=project_id,
-            session_id=session_id,
-            types=types or [],
-            limit=limit,
-            threshold=threshold,
-            strategy=strategy,
-        )
-        return await search_memories(request, asked)
+        scope = Scope(may(request, user_id, Act.READ), project=project_id, session=session_id)
+        return await search(scope, query, _controls(types or [], limit, threshold), strategy)
 
     @api.post("/v1/memory/search", **refuses(*OF_USER))
-    async def search_memories(request: Request, search: SearchQuery) -> Found:
+    async def search_memories(request: Request, asked: SearchQuery) -> Found:
         """The memories that answer a query."""
-        found = await memories.search(
-            scope_in(search, request, Act.READ),
-            search.query,
-            _controls(search.types, search.limit, search.threshold),
-            strategy=search.strategy,
-        )
-        kept = [scored(one) for one in found.ranked if one.kept or one.reason == "budget"]
-        return as_shown(Found, found, memories=kept, total=len(kept), limit=search.limit)
+        scope, controls = scope_in(asked, request, Act.READ), _controls(asked.types, asked.limit, asked.threshold)
+        return await search(scope, asked.query, controls, asked.strategy)
 
     @api.post("/v1/memory/forget", **refuses(*OF_ERASURE))
     async def forget_found(request: Request, which: ForgetFound) -> ForgottenFound:
@@ -252,12 +242,7 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
         receipt = Receipt()
         for memory in found if not which.dry_run else []:
             receipt += await memories.forget(scope, memory.id) or Receipt()
-        return {
-            "dry_run": which.dry_run,
-            "memories": [shown(memory) for memory in found],
-            "deleted": receipt.memories,
-            "receipt": receipt,
-        }
+        return as_shown(ForgottenFound, which, memories=found, deleted=receipt.memories, receipt=receipt)
 
     @api.post("/v1/memory/preview", **refuses(*OF_USER))
     async def preview_memories(request: Request, asked: PreviewQuery) -> Previewed:
@@ -266,6 +251,7 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
         found = await memories.preview(
             scope, asked.conversation(), strategy=asked.strategy, tokens_max=asked.tokens_max
         )
+        state = await states.newest(scope.user, scope.session) if states is not None and scope.session else None
         return as_shown(
             Previewed,
             found,
@@ -274,13 +260,8 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
             memories=[_candidate(one, found.before) for one in found.ranked],
             block=found.text,
             shown_before=[block.text for block in found.before.blocks],
-            session_state=await _state(states, scope),
+            session_state=None if states is None or state is None else states.block(state),
         )
-
-
-async def _state(states: States | None, scope: Scope) -> str | None:
-    found = await states.newest(scope.user, scope.session) if states is not None and scope.session else None
-    return states.block(found) if states is not None and found is not None else None
 
 
 def scored(ranked: Ranked) -> ScoredMemory:
@@ -296,13 +277,8 @@ def scored(ranked: Ranked) -> ScoredMemory:
 
 def _candidate(ranked: Ranked, before: Before) -> Candidate:
     memory = ranked.hit.memory
-    return {
-        **scored(ranked),
-        "kept": ranked.kept,
-        "reason": ranked.reason,
-        "tokens": line_tokens(memory),
-        "in_prompt": before.holds(memory),
-    }
+    told: dict[str, Any] = {**scored(ranked), "tokens": line_tokens(memory), "in_prompt": before.holds(memory)}
+    return as_shown(Candidate, ranked, **told)
 
 
 def _decided(request: RequestVerdict | None) -> RequestDecided | None:

@@ -34,8 +34,11 @@ ATTRIBUTES = {
     "tool_call_id": "answers",
     "tool_calls": "calls",
     "response_id": "answer_id",
+    "memories": "of",
+    "summary": "content",
+    "refused": "reason",
 }
-"""What the API calls otherwise than what is shown."""
+"""What the API calls otherwise than what is shown, where that has no attribute of the API's name."""
 
 
 class SourceShown(TypedDict):
@@ -92,11 +95,14 @@ def as_shown(shape: type[Shape], of: object, **more: object) -> Shape:
     is shown or of its scope. Seconds become times, and what a member's own shape is for is shown by it."""
     told = {}
     for name, show in _members(cast(Any, shape)):
-        told[name] = show(more[name] if name in more else _attribute(of, ATTRIBUTES.get(name, name)))
+        told[name] = show(more[name] if name in more else _attribute(of, name))
     return cast(Shape, told)
 
 
 def _attribute(of: Any, name: str) -> Any:
+    if hasattr(of, name):
+        return getattr(of, name)
+    name = ATTRIBUTES.get(name, name)
     return getattr(of if hasattr(of, name) else of.scope, name)
 
 

@@ -203,13 +203,8 @@ class RecordedSpan(Span):
 
 def _context(place: Place) -> Context:
     """Empty for what is no place."""
-    return _propagator.extract(_carrier(place), Context())
-
-
-def _carrier(place: Place) -> dict[str, str]:
-    if place == NOWHERE:
-        return {}
-    return {"traceparent": place.traceparent, "tracestate": place.tracestate}
+    carrier = {"traceparent": place.traceparent, "tracestate": place.tracestate}
+    return _propagator.extract({} if place == NOWHERE else carrier, Context())
 
 
 def _span_context(traceparent: str) -> Any:
