@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from semmem.backup import lines
 from semmem.lifecycle.holds import Holds
@@ -47,9 +47,6 @@ class Imported:
     versions: int = 0
     over_quota: int = 0
     conflicts: list[int] = field(default_factory=list)
-
-    def shown(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 AT_ONCE = 32

@@ -13,13 +13,13 @@ import binascii
 import dataclasses
 import re
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 import numpy as np
 
 from semmem.backup import BackupError
-from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Source, Vector
+from semmem.memory import PASSAGES, Memory, Source, Vector
 from semmem.passages.pieces import is_passage
 from semmem.ports.errors import StoreRefused
 from semmem.ports.memory_records import Uses
@@ -40,33 +40,25 @@ class _Struct(msgspec.Struct, forbid_unknown_fields=True):
     pass
 
 
-class _SourceLine(_Struct):
-    role: str = "user"
-    session: str = ""
-    turn: str = ""
-    request_id: str = ""
-    time: float = 0.0
+def _line_of(kind: type, **otherwise: Any) -> Any:
+    """A struct with the fields of a dataclass, ``otherwise``: those that are written in another type."""
+    types, fields = get_type_hints(kind) | otherwise, []
+    for each in dataclasses.fields(kind):
+        if each.default_factory is not dataclasses.MISSING:
+            default = msgspec.field(default_factory=each.default_factory)
+        elif isinstance(each.default, Source):
+            default = msgspec.field(default_factory=types[each.name])
+        else:
+            default = msgspec.NODEFAULT if each.default is dataclasses.MISSING else each.default
+        fields.append((each.name, types[each.name], default))
+    return msgspec.defstruct(f"_{kind.__name__}Line", fields, bases=(_Struct,))
 
 
-class _MemoryFields(_Struct):
-    id: str
-    version: int
-    type: MemoryType
-    content: str
-    user: str
-    project: str | None = None
-    agent: str | None = None
-    session: str | None = None
-    source: _SourceLine = msgspec.field(default_factory=_SourceLine)
-    key: str | None = None
-    metadata: dict[str, Any] = {}
-    importance: float = 0.5
-    created_at: float = 0.0
-    updated_at: float = 0.0
-    occurred_at: float | None = None
-    expires_at: float | None = None
-    status: MemoryStatus = MemoryStatus.ACTIVE
-    embedding: str | None = None
+if TYPE_CHECKING:
+    _MemoryFields = Any
+else:
+    _SourceLine = _line_of(Source)
+    _MemoryFields = _line_of(Memory, source=_SourceLine, embedding=str | None)
 
 
 class Header(_Struct, tag_field="kind", tag="semmem memories"):
@@ -128,7 +120,7 @@ def _digest(rest: bytes) -> bytes:
 
 def _fields(memory: Memory) -> _MemoryFields:
     fields = {field.name: getattr(memory, field.name) for field in dataclasses.fields(memory)}
-    fields["source"] = _SourceLine(**dataclasses.asdict(memory.source))
+    fields["source"] = dataclasses.asdict(memory.source)
     if memory.embedding is not None:
         fields["embedding"] = base64.b64encode(memory.embedding.astype("<f4").tobytes()).decode()
     return _MemoryFields(**fields)
@@ -160,8 +152,7 @@ def _reason(error: Exception) -> str:
 def memory_of(line: MemoryLine | VersionLine) -> Memory:
     """The memory of a line, one that every store takes. Raises Unreadable naming the field."""
     fields = {name: getattr(line.memory, name) for name in line.memory.__struct_fields__}
-    source = line.memory.source
-    fields["source"] = Source(source.role, source.session, source.turn, source.request_id, source.time)
+    fields["source"] = Source(**msgspec.structs.asdict(line.memory.source))
     fields["embedding"] = _vector(line.memory.embedding)
     if not line.memory.user or not line.memory.id:
         raise Unreadable("user and id must not be empty")

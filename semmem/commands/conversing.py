@@ -9,7 +9,7 @@ from typing import Any
 from semmem.commands.asking import WHOSE, Api, Told, asking, given_only, opened, printing, refusal
 from semmem.commands.command import Command, argument
 from semmem.commands.terminal import one_line, write
-from semmem.management.segment import segment
+from semmem.management import segment
 
 PATH = "/v1/conversations"
 PAGE = 500

@@ -24,7 +24,7 @@ from semmem.commands.asking import (
 from semmem.commands.command import Exit, Failure, argument, misused, one_of
 from semmem.commands.memories import TYPES, every_memory
 from semmem.commands.terminal import answer, one_line
-from semmem.management.segment import segment
+from semmem.management import segment
 
 COUNTED = {
     "memories": "memories",

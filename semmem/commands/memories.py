@@ -11,7 +11,7 @@ from typing import Any
 from semmem.commands.asking import WHOSE, Api, Told, asking, given_only, opened, printing
 from semmem.commands.command import Failure, argument
 from semmem.commands.terminal import answer, one_line, write
-from semmem.management.segment import segment
+from semmem.management import segment
 
 TYPES = ("semantic", "procedural", "episodic", "reflective")
 STATUSES = ("active", "superseded", "quarantined")

@@ -9,7 +9,7 @@ from typing import Any
 from semmem.commands.asking import Api, Told, asking, given_only, printing
 from semmem.commands.command import Command, argument, misused, one_of
 from semmem.commands.terminal import one_line
-from semmem.management.segment import segment
+from semmem.management import segment
 
 ROLES = ("admin", "operator", "user", "reader")
 UNSAID = "unsaid"

@@ -1,24 +1,27 @@
-"""The last requests as they ended: for an operator outcome words and figures, for whoever may read a user's memories
-also which of them were in the prompt. Nothing that was said; only what this process has seen, as long as it runs."""
+"""semmem at work: the last requests as they ended, batches of turns, and who shares the journal.
+
+For an operator outcome words and figures, no content and no user; for whoever may read a user's memories also which of
+them were in the prompt of a request. Of requests only what this process has seen, as long as it runs.
+"""
 
 import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Protocol
 
+import msgspec
 from cachetools import LRUCache
 from fastapi import APIRouter, Path, Query, Request
-from msgspec import Struct
 from typing_extensions import TypedDict
 
 from semmem.management.access import CALLER, Act
-from semmem.management.fields import UserId
 from semmem.management.memories import Memories
 from semmem.management.problems import OF_USER, Denied
-from semmem.management.routes import may, needs, refuses
-from semmem.management.shown import MemoryShown, Time, as_shown, at, shown
+from semmem.management.routes import UserId, may, needs, refuses
+from semmem.management.shown import MemoryShown, Time, as_shown, at, log_odds, shown
 from semmem.memory import Scope
+from semmem.ports.housekeeping import EndedBatch, Replica, Work
 from semmem.request.record import NAME_CHARS_MAX, RequestRecord
 
 KEPT = 200
@@ -78,7 +81,7 @@ class RecordRead(RecordShown):
     learnt: list[MemoryShown]
 
 
-class EndedRequest(Struct, frozen=True):
+class EndedRequest(msgspec.Struct, frozen=True):
     """A request, when (seconds since 1970) and how it ended. ``record`` None: nobody was known to be asking."""
 
     number: int
@@ -119,9 +122,7 @@ class Activity:
             if (record := ended.record) is None or record.user != user:
                 continue
             if gone is None or not gone.isdisjoint(record.shown):
-                self._ended[place] = EndedRequest(
-                    ended.number, ended.at, ended.outcome, ended.seconds, ended.memories, ended.tokens, None
-                )
+                self._ended[place] = msgspec.structs.replace(ended, record=None)
 
     def since(self, after: int) -> ActivityShown:
         """Those with a higher number, the oldest first; a number from before a restart counts as 0."""
@@ -142,8 +143,7 @@ class Activity:
         return next(((each, record) for each, record in with_it if record.id == request_id), None)
 
 
-def activity_routes(activity: Activity, memories: Memories | None = None) -> APIRouter:
-    """``memories``: without them no request is told of by name."""
+def activity_routes(activity: Activity, memories: Memories) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/v1/activity", **needs(Act.OPERATE))
@@ -153,12 +153,6 @@ def activity_routes(activity: Activity, memories: Memories | None = None) -> API
         """How the last requests through Envoy ended, in this process."""
         return activity.since(after)
 
-    if memories is not None:
-        _add_records(routes, activity, memories)
-    return routes
-
-
-def _add_records(routes: APIRouter, activity: Activity, memories: Memories) -> None:
     @routes.get("/v1/requests", **refuses(*OF_USER))
     async def list_requests(
         request: Request,
@@ -186,7 +180,7 @@ def _add_records(routes: APIRouter, activity: Activity, memories: Memories) -> N
         there = [(name, await memories.store.get(scope, name)) for name in record.shown]
         new = dict(record.weighed)
         in_prompt: list[MemoryInPrompt] = [
-            {**shown(memory), "is_new": name in new, "log_odds": _rounded(new.get(name))}
+            {**shown(memory), "is_new": name in new, "log_odds": log_odds(new.get(name))}
             for name, memory in there
             if memory is not None
         ]
@@ -198,18 +192,116 @@ def _add_records(routes: APIRouter, activity: Activity, memories: Memories) -> N
             "learnt": [shown(memory) for memory in learnt],
         }
 
+    return routes
+
 
 def _told(ended: EndedRequest, record: RequestRecord) -> RecordShown:
-    return {
-        **ended.shown(),
-        "id": record.id,
-        "user_id": record.user,
-        "project_id": record.project,
-        "session_id": record.session,
-        "api": record.api,
-        "model": record.model,
-    }
+    return as_shown(RecordShown, record, **ended.shown())
 
 
-def _rounded(log_odds: float | None) -> float | None:
-    return round(log_odds, 3) if log_odds is not None and math.isfinite(log_odds) else None
+# --- batches and replicas ---------------------------------------------------------------------------------------------
+
+BATCHES_DEFAULT, BATCHES_MAX = 20, 100
+WORDS_S = 3600.0
+"""Of how long ``words`` tells."""
+
+
+class WorkRecords(Protocol):
+    """Raises JournalError."""
+
+    async def work(self, *, ended_after: float, limit: int) -> Work:
+        """``words`` of what ended after then; at most ``limit`` batches of each list."""
+
+    async def replicas(self) -> Sequence[Replica]:
+        """Who showed life lately, longest first; none where nobody can share the journal."""
+
+
+class WaitingShown(TypedDict):
+    """``turns``: in no batch yet. ``lag_s``: the age of the oldest of them, 0 where none waits."""
+
+    turns: int
+    oldest_at: Time | None
+    lag_s: float
+
+
+class LiveShown(TypedDict):
+    """``state``: ``working``, or ``resting`` before another try and while a model is asked. ``until``: when another one
+    may take it."""
+
+    id: str
+    trigger: str
+    attempt: int
+    state: str
+    until: Time | None
+
+
+class EndedShown(TypedDict):
+    """``word``: how it ended. ``turns``: of those that it was learnt from, how many are still kept. ``lag_s``: from the
+    oldest of them being said to the end, null where none is kept."""
+
+    id: str
+    trigger: str
+    attempt: int
+    word: str
+    ended_at: Time | None
+    turns: int
+    lag_s: float | None
+
+
+class BatchesShown(TypedDict):
+    """``live``: some of ``live_total`` that are not ended. ``ended``: the last ones, newest first. ``words``: how many
+    ended so within the last ``words_s`` seconds."""
+
+    waiting: WaitingShown
+    live: list[LiveShown]
+    live_total: int
+    ended: list[EndedShown]
+    words: dict[str, int]
+    words_s: float
+
+
+class ReplicaShown(TypedDict):
+    """``since``: when it began, null of one that does not say it. ``this``: the one that answers."""
+
+    id: str
+    since: Time | None
+    seen_at: Time | None
+    this: bool
+
+
+class ReplicasShown(TypedDict):
+    """None where nobody can share the journal."""
+
+    replicas: list[ReplicaShown]
+
+
+def work_routes(records: WorkRecords, clock: Callable[[], float]) -> APIRouter:
+    routes = APIRouter()
+
+    @routes.get("/v1/batches", **needs(Act.OPERATE, "MEMORY_NOT_AVAILABLE"))
+    async def get_batches(
+        limit: Annotated[int, Query(ge=1, description=f"more than {BATCHES_MAX} are not given")] = BATCHES_DEFAULT,
+    ) -> BatchesShown:
+        """What waits to be learnt from, what is being learnt from, and how the last of it ended."""
+        now = clock()
+        work = await records.work(ended_after=now - WORDS_S, limit=min(limit, BATCHES_MAX))
+        lag_s = 0.0 if work.oldest_at is None else max(0.0, now - work.oldest_at)
+        return {
+            "waiting": as_shown(WaitingShown, work, turns=work.waiting, lag_s=round(lag_s, 1)),
+            "live": [as_shown(LiveShown, each, state="resting" if each.rests else "working") for each in work.live],
+            "live_total": work.live_number,
+            "ended": [as_shown(EndedShown, each, lag_s=_lag_s(each)) for each in work.ended],
+            "words": dict(work.words),
+            "words_s": WORDS_S,
+        }
+
+    @routes.get("/v1/replicas", **needs(Act.OPERATE, "MEMORY_NOT_AVAILABLE"))
+    async def get_replicas() -> ReplicasShown:
+        """Who shares the journal and showed life lately."""
+        return {"replicas": [as_shown(ReplicaShown, each, this=each.is_own) for each in await records.replicas()]}
+
+    return routes
+
+
+def _lag_s(batch: EndedBatch) -> float | None:
+    return None if batch.said_at is None else round(max(0.0, batch.ended_at - batch.said_at), 1)

@@ -1,74 +1,60 @@
 """The REST API under /v1: HTTP and JSON in, operations of Memories, JSON out."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NotRequired
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, NotRequired
 
 import msgspec
 from fastapi import APIRouter, FastAPI, Query, Request
-from pydantic import Field
 from typing_extensions import TypedDict
 
+from semmem.lifecycle.erasure import Receipt
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import CALLER, AccessRules, Act
 from semmem.management.description import Described
 from semmem.management.door import Door, DoorRules, Guards
-from semmem.management.erasing_api import Purging, add_erasing_routes
-from semmem.management.fields import (
+from semmem.management.listing import CURSOR_CHARS_MAX, Stats, Wanted
+from semmem.management.memories import Memories
+from semmem.management.problems import OF_ERASURE, OF_USER, OF_WRITE, Denied, describe_errors
+from semmem.management.retrieval import States, add_retrieval_routes
+from semmem.management.routes import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
     TOPIC_CHARS_MAX,
     Body,
-    Kind,
     Limit,
     MemoryId,
     MetadataLimits,
-    Moment,
     NewUser,
-    Number,
-    ScopeName,
+    Owner,
+    ProjectId,
+    Reader,
     SessionId,
-    Switch,
     Types,
+    UserId,
     existing,
+    may,
     metadata_problem,
     missing,
+    refuses,
+    scope_in,
 )
-from semmem.management.listing import CURSOR_CHARS_MAX, Stats, Wanted
-from semmem.management.memories import Memories
-from semmem.management.problems import OF_USER, OF_WRITE, Denied, describe_errors
-from semmem.management.retrieval import add_retrieval_routes
-from semmem.management.routes import Owner, Reader, may, refuses, scope_in
-from semmem.management.shown import MemoryShown, as_shown, shown
-from semmem.management.states_api import States
-from semmem.management.writing import ChangedMemory, WriteScreen
-from semmem.memory import MemoryStatus, MemoryType
+from semmem.management.shown import DeletedShown, MemoryShown, as_shown, shown
+from semmem.management.writing import Admitted, ChangedMemory, NewMemory, WriteScreen
+from semmem.memory import PASSAGES, MemoryStatus, Scope
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.memory_records import Uses
 from semmem.ports.names import bounded
 from semmem.ports.spans import NO_TRACER, Tracer
+from semmem.ports.store import Purgeable
 
 Topic = Annotated[str | None, Query(min_length=1, max_length=TOPIC_CHARS_MAX)]
 Text = Annotated[str | None, Query(alias="q", min_length=1, max_length=500, description="what a content contains")]
 Offset = Annotated[int, Query(ge=0)]
 PageNumber = Annotated[int | None, Query(ge=1, description="beats offset")]
 Cursor = Annotated[str | None, Query(max_length=CURSOR_CHARS_MAX, description="a next_cursor; beats page and offset")]
-
-
-class NewMemory(Body):
-    """``override_screen``: store what the write screen would not; an administrator's word."""
-
-    content: str = Field(min_length=3, max_length=500)
-    type: Kind = MemoryType.SEMANTIC
-    user_id: NewUser = None
-    project_id: ScopeName = None
-    agent_id: ScopeName = None
-    session_id: ScopeName = None
-    key: str | None = Field(default=None, min_length=1, max_length=256)
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    importance: Number = Field(default=0.5, ge=0, le=1)
-    expires_at: Moment | None = None
-    override_screen: Switch = False
-    merge_metadata: Switch = Field(default=False, description="with a key that is known: over the metadata it has")
 
 
 class EndSession(Body):
@@ -93,6 +79,48 @@ class SessionEnded(TypedDict):
 
     success: Literal[True]
     turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """``purged`` is False when some removed rows stay until a server compacts. ``seconds``: how long it took."""
+
+    purged: bool
+    seconds: float
+
+
+class Purging:
+    """Purges ``parts``, one purge at a time. Those who ask while one runs share the next."""
+
+    def __init__(self, parts: Sequence[Purgeable], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._parts = parts
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._begun = 0
+        self._last: tuple[int, bool] = (0, False)
+
+    async def run(self) -> Purged:
+        """Everything removed before this call has left the files when it returns.
+
+        Raises the first error of a part (StoreError, JournalError) when all have been tried: nothing is promised then.
+        """
+        asked, before = self._clock(), self._begun
+        async with self._turn:
+            number, purged = self._last
+            if number <= before:  # no purge that began after this call has ended
+                purged = await self._purge()
+        return Purged(purged, self._clock() - asked)
+
+    async def _purge(self) -> bool:
+        self._begun += 1
+        number = self._begun
+        results = await asyncio.gather(*(part.purge() for part in self._parts), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        purged = all(results)
+        self._last = (number, purged)
+        return purged
 
 
 def create_api(
@@ -146,39 +174,24 @@ def create_api(
                 each["access_count"] = uses.get(each["id"], Uses()).count
         return told
 
-    @api.post("/v1/memory", status_code=201, **refuses(*OF_WRITE, "SCREENED"))
-    async def create_memory(request: Request, new: NewMemory) -> MemoryShown:
-        """Told, screened and stored; with a key that is known, a new version of that memory."""
-        scope = scope_in(new, request, Act.WRITE)
-        if problem := metadata_problem(new.metadata, limits):
-            raise Denied("INVALID_REQUEST", f"body.metadata: {problem}")
-        if new.override_screen:
-            request.scope[CALLER].must(Act.ADMINISTER)
-        told = screening.judge(new.content, key=new.key, override=new.override_screen)
-        memory = await memories.create(
-            scope,
-            type=new.type,
-            content=told.content,
-            status=told.status,
-            key=new.key,
-            metadata=new.metadata | told.metadata,
-            importance=new.importance,
-            expires_at=new.expires_at.timestamp() if new.expires_at else None,
-            merge_metadata=new.merge_metadata,
-            within=limits,
-        )
-        return shown(memory)
-
-    @api.put("/v1/memory/{memory_id}", **refuses(*OF_WRITE, "SCREENED", "KEY_IN_USE"))
-    async def update_memory(request: Request, scope: Owner, memory_id: MemoryId, new: ChangedMemory) -> MemoryShown:
-        """A new version; what is not named stays. A content passes the write screen."""
+    def admitted(request: Request, new: NewMemory | ChangedMemory, key: str | None) -> Admitted | None:
+        """What may be stored of a content, if there is one. Raises Denied."""
         if new.metadata is not None and (problem := metadata_problem(new.metadata, limits)):
             raise Denied("INVALID_REQUEST", f"body.metadata: {problem}")
         if new.override_screen:
             request.scope[CALLER].must(Act.ADMINISTER)
-        told = (
-            None if new.content is None else screening.judge(new.content, key=memory_id, override=new.override_screen)
-        )
+        return None if new.content is None else screening.judge(new.content, key=key, override=new.override_screen)
+
+    @api.post("/v1/memory", status_code=201, **refuses(*OF_WRITE, "SCREENED"))
+    async def create_memory(request: Request, new: NewMemory) -> MemoryShown:
+        """Told, screened and stored; with a key that is known, a new version of that memory."""
+        scope = scope_in(new, request, Act.WRITE)
+        return shown(await memories.create(scope, new, admitted(request, new, new.key), within=limits))
+
+    @api.put("/v1/memory/{memory_id}", **refuses(*OF_WRITE, "SCREENED", "KEY_IN_USE"))
+    async def update_memory(request: Request, scope: Owner, memory_id: MemoryId, new: ChangedMemory) -> MemoryShown:
+        """A new version; what is not named stays. A content passes the write screen."""
+        told = admitted(request, new, memory_id)
         memory = await memories.update(scope, memory_id, new, told, within=limits)
         return shown(existing(memory, missing(memory_id)))
 
@@ -201,3 +214,86 @@ def create_api(
         return {"success": True, "turns": await memories.records.end_session(user, session, now=memories.clock())}
 
     return api
+
+
+# --- what forgets ----------------------------------------------------------------------------------------------------
+
+DAY_S = 86_400.0
+
+OlderThan = Annotated[float | None, Query(ge=0, le=36_500, description="only what was said so many days ago")]
+Purge = Annotated[bool, Query(description="rewrite the embedded store's files too")]
+Everybody = Annotated[
+    bool, Query(alias="all", description="everybody's: an administrator's word, in the place of a user")
+]
+
+OF_ONE: Final = frozenset({"user_id", "project_id", "purge"})
+OF_SCOPE: Final = OF_ONE | {"session_id", "type", "older_than_days", "all"}
+"""What the query of each of the two calls may say."""
+NAME_CHARS_MAX = 60
+
+
+def add_erasing_routes(api: FastAPI, memories: Memories, purging: Purging | None, of_all: ErasureOfAll | None) -> None:
+    @api.delete("/v1/memory", **refuses(*OF_ERASURE))
+    async def delete_memories(
+        request: Request,
+        user_id: UserId = None,
+        project_id: ProjectId = None,
+        session_id: SessionId = None,
+        types: Types = None,
+        older_than_days: OlderThan = None,
+        everybody: Everybody = False,
+        purge: Purge = False,
+    ) -> DeletedShown:
+        """A scope of one user, or of everybody; without a filter on types or age also what was said and waits."""
+        older_than_s = None if older_than_days is None else older_than_days * DAY_S
+        if set(types or ()) & set(PASSAGES):
+            raise Denied("INVALID_REQUEST", "query.type: passages go with the memories of their scope, or by id")
+        if everybody:
+            request.scope[CALLER].must(Act.ADMINISTER)
+            _narrows_as_meant(request, OF_SCOPE)
+            if session_id is not None:
+                raise Denied("INVALID_REQUEST", "query.session_id: is of one user, and not beside all")
+            if user_id or of_all is None:
+                raise Denied("INVALID_REQUEST", "query.all: is for everybody, and not beside a user")
+            gone = await of_all.forget(project=project_id, types=types or [], older_than_s=older_than_s)
+            return {**await _deleted(gone.receipt, purge, purging), "users": gone.users}
+        scope = Scope(may(request, user_id, Act.WRITE), project=project_id, session=session_id)
+        _narrows_as_meant(request, OF_SCOPE)
+        receipt = await memories.forget_scope(scope, types or [], older_than_s=older_than_s)
+        return await _deleted(receipt, purge, purging)
+
+    @api.delete("/v1/memory/{memory_id}", **refuses(*OF_ERASURE))
+    async def delete_memory(
+        request: Request,
+        memory_id: MemoryId,
+        user_id: UserId = None,
+        project_id: ProjectId = None,
+        purge: Purge = False,
+    ) -> DeletedShown:
+        """With its versions and statistics."""
+        scope = Scope(may(request, user_id, Act.WRITE), project=project_id)
+        _narrows_as_meant(request, OF_ONE)
+        receipt = await memories.forget(scope, memory_id)
+        if receipt is None and not purge:  # with it: perhaps only the purge is left of an earlier call
+            raise missing(memory_id)
+        return await _deleted(receipt or Receipt(), purge, purging)
+
+
+def _narrows_as_meant(request: Request, known: frozenset[str]) -> None:
+    """What is not understood may have been meant to narrow the call: it must not forget more instead. Raises Denied."""
+    for name in request.query_params:
+        if name not in known:
+            raise Denied("INVALID_REQUEST", f"query.{name[:NAME_CHARS_MAX]}: is nothing that this call knows")
+    if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
+        raise Denied("INVALID_REQUEST", "body: this call takes none; what narrows it stands in the query")
+
+
+async def _deleted(receipt: Receipt, purge: bool, purging: Purging | None) -> DeletedShown:
+    """Raises SemmemError when the files could not be purged: never 200 for that."""
+    number = receipt.memories
+    message = "1 memory deleted" if number == 1 else f"{number} memories deleted"
+    told: DeletedShown = {"success": True, "message": message, "deleted": number, "receipt": receipt}
+    if purge:
+        done = Purged(True, 0.0) if purging is None else await purging.run()
+        told["purged"], told["purge_seconds"] = done.purged, round(done.seconds, 3)
+    return told

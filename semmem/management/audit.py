@@ -24,10 +24,9 @@ from typing_extensions import TypedDict
 
 from semmem.background import Outage
 from semmem.management.access import Act
-from semmem.management.fields import UserId
 from semmem.management.idempotency import READING, TOOLS, Call, Heard, Run, counts_of, path_of
 from semmem.management.problems import Denied
-from semmem.management.routes import needs
+from semmem.management.routes import UserId, needs
 from semmem.ports.events import Announce, ApiAudited, nobody_listens
 
 

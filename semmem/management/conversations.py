@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from semmem.management.fields import NO_CONTROLS, Body, Count, Moment, Switch
-from semmem.management.listing import bad_cursor, cursor_of, place_told
+from semmem.management.listing import cursor_of, moment_cursor, moment_told, place_told
 from semmem.management.problems import Denied
+from semmem.management.routes import NO_CONTROLS, Body, Count, Moment, Switch
+from semmem.management.shown import ATTRIBUTES
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.continuing import IDLE
 from semmem.ports.conversations import (
@@ -69,6 +69,10 @@ class NewMessage(Body):
     cut: Switch = False
 
 
+_TEXTS = ("tool_call_id", "model_asked", "model", "backend", "response_id", "finish_reason")
+"""Members that are empty where nothing is said."""
+
+
 @dataclass(frozen=True, slots=True)
 class MessagesPage:
     """In the order in which they were said; None where there is nothing before, or behind."""
@@ -101,11 +105,11 @@ class Conversations:
     ) -> tuple[list[KeptConversation], str | None]:
         """One page, newest first, and where the next one begins. Raises Denied."""
         await self.settle()
-        before = None if cursor is None else _read_cursor(cursor)
+        before = None if cursor is None else moment_told(cursor)
         asked = replace(wanted, limit=wanted.limit + 1, words=words_of(text), before=before)
         found = await self.records.conversations(scope, asked, self.limits)
         shown = found[: wanted.limit]
-        return shown, _cursor(shown[-1]) if len(found) > len(shown) else None
+        return shown, moment_cursor(shown[-1].updated_at, shown[-1].id) if len(found) > len(shown) else None
 
     async def get(self, scope: Scope, conversation_id: str) -> KeptConversation | None:
         await self.settle()
@@ -153,42 +157,23 @@ class Conversations:
     async def create(
         self, scope: Scope, told: Sequence[NewMessage], *, title: str | None, tags: Sequence[str]
     ) -> KeptConversation:
-        """A conversation of its own, in the order in which it is told. Raises Denied where an erasure came between."""
+        """A conversation of its own, in the order in which it is told; without messages one in which a model's client
+        goes on, which names the session like the conversation. Raises Denied where an erasure came between."""
         now = self.after(scope.user, self.clock())
-        if not told:
-            return await self._put(self._empty(scope, now, title, tags), ())
-        name = "conv_" + secrets.token_hex(16)
-        session = scope.session or "i_" + secrets.token_hex(16)
+        name = "conv_" + secrets.token_hex(16) if told else new_conversation_id(scope)
+        session = (scope.session or "i_" + secrets.token_hex(16)) if told else name
         begun = min((said.at.timestamp() for said in told if said.at is not None), default=now)
         messages = [self._message(said, place, name, begun, now) for place, said in enumerate(told)]
-        given = title is not None or bool(tags)
         kept = KeptConversation(
             name,
             Scope(scope.user, scope.project, scope.agent, session),
             title or "",
             created_at=begun,
-            updated_at=max(message.at for message in messages),
-            tags=tuple(tags),
-            titled_at=now if given else None,
-        )
-        return await self._put(kept, messages)
-
-    def _empty(self, scope: Scope, now: float, title: str | None, tags: Sequence[str]) -> KeptConversation:
-        """One in which a model's client goes on: it names the session like the conversation."""
-        name = new_conversation_id(scope)
-        return KeptConversation(
-            name,
-            Scope(scope.user, scope.project, scope.agent, name),
-            title or "",
-            created_at=now,
-            updated_at=now,
+            updated_at=max((message.at for message in messages), default=now),
             tags=tuple(tags),
             titled_at=None if title is None and not tags else now,
-            progress=IDLE,
+            progress="" if told else IDLE,
         )
-
-    async def _put(self, kept: KeptConversation, messages: Sequence[KeptMessage]) -> KeptConversation:
-        """Raises Denied where an erasure came between."""
         put = await self.records.put_conversation(kept, messages, self.limits)
         if put is None:
             raise Denied("BUSY", "what this user said is being erased; try again")
@@ -198,6 +183,7 @@ class Conversations:
         """Whatever time it says, it is told now: an erasure until now takes it, and no earlier one."""
         chars_max = self.limits.message_chars_max
         turn = f"i_{name.removeprefix('conv_')}_{place:06d}"
+        texts: dict[str, Any] = {ATTRIBUTES.get(name, name): getattr(said, name) or "" for name in _TEXTS}
         return KeptMessage(
             place=place_of(begun, f"i_{name}", Step("", place, 0.0)),
             turn=turn,
@@ -207,16 +193,11 @@ class Conversations:
             content=said.content[:chars_max],
             at=begun if said.at is None else said.at.timestamp(),
             cut=len(said.content) > chars_max,
-            answers=said.tool_call_id or "",
             calls=tuple(ToolCall(call.id, call.name, call.arguments[:chars_max]) for call in said.tool_calls),
-            model_asked=said.model_asked or "",
-            model=said.model or "",
-            backend=said.backend or "",
             tokens_in=said.tokens_in,
             tokens_out=said.tokens_out,
-            answer_id=said.response_id or "",
-            finish_reason=said.finish_reason or "",
             turn_at=now,
+            **texts,
         )
 
     async def change(
@@ -255,18 +236,3 @@ def _cursors(shown: Sequence[KeptMessage], *, before: bool, behind: bool) -> tup
 def words_of(text: str | None) -> tuple[str, ...]:
     """What a search looks for: each word of it, without regard to order."""
     return tuple(dict.fromkeys((text or "").split()))[:WORDS_MAX]
-
-
-def _cursor(kept: KeptConversation) -> str:
-    return cursor_of(f"{kept.updated_at!r} {kept.id}")
-
-
-def _read_cursor(text: str) -> tuple[float, str]:
-    at, _, name = place_told(text).partition(" ")
-    try:
-        found = float(at)
-    except ValueError:
-        raise bad_cursor() from None
-    if not name or not math.isfinite(found):
-        raise bad_cursor()
-    return found, name

@@ -1,7 +1,7 @@
 """Routes for recorded conversations: list, search, read, import, title, tag, remove, export."""
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
@@ -12,20 +12,24 @@ from typing_extensions import TypedDict
 from semmem.conversations.transcript import markdown
 from semmem.management.access import Act
 from semmem.management.conversations import Conversations, NewMessage, around
-from semmem.management.fields import (
+from semmem.management.listing import CURSOR_CHARS_MAX
+from semmem.management.problems import OF_USER, Denied
+from semmem.management.routes import (
     NO_CONTROLS,
     Body,
     NewUser,
+    Owner,
+    Reader,
     ScopeName,
     SessionId,
     UserId,
     existing,
+    one_or_everybody,
+    refuses,
+    scope_in,
 )
-from semmem.management.listing import CURSOR_CHARS_MAX
-from semmem.management.problems import OF_USER, Denied
-from semmem.management.routes import Owner, Reader, one_or_everybody, refuses, scope_in
-from semmem.management.shown import as_shown
-from semmem.ports.conversations import KeptConversation, KeptMessage, Wanted
+from semmem.management.shown import ExactTime, NullIfEmpty, as_shown
+from semmem.ports.conversations import Wanted
 
 LIST_MAX, MESSAGES_MAX, MATCHES_MAX = 200, 500, 500
 """In one page."""
@@ -105,8 +109,8 @@ class ConversationShown(TypedDict):
     messages: int
     tokens_in: int
     tokens_out: int
-    created_at: str
-    updated_at: str
+    created_at: ExactTime
+    updated_at: ExactTime
 
 
 class ConversationsShown(TypedDict):
@@ -131,17 +135,17 @@ class MessageShown(TypedDict):
     id: str
     role: str
     content: str
-    at: str
+    at: ExactTime
     cut: bool
-    tool_call_id: str | None
+    tool_call_id: NullIfEmpty
     tool_calls: list[CallShown]
-    model_asked: str | None
-    model: str | None
-    backend: str | None
+    model_asked: NullIfEmpty
+    model: NullIfEmpty
+    backend: NullIfEmpty
     tokens_in: int | None
     tokens_out: int | None
-    response_id: str | None
-    finish_reason: str | None
+    response_id: NullIfEmpty
+    finish_reason: NullIfEmpty
 
 
 class ConversationRead(TypedDict):
@@ -159,7 +163,7 @@ class MatchShown(TypedDict):
 
     id: str
     role: str
-    at: str
+    at: ExactTime
     cursor: str
 
 
@@ -212,45 +216,10 @@ class CountsShown(TypedDict):
     recording: bool
 
 
-def shown_conversation(kept: KeptConversation) -> ConversationShown:
-    return as_shown(
-        ConversationShown,
-        kept,
-        user_id=kept.scope.user,
-        project_id=kept.scope.project,
-        agent_id=kept.scope.agent,
-        session_id=kept.scope.session,
-        created_at=_time(kept.created_at),
-        updated_at=_time(kept.updated_at),
-    )
-
-
-def shown_message(message: KeptMessage) -> MessageShown:
-    return as_shown(
-        MessageShown,
-        message,
-        role=message.role.value,
-        at=_time(message.at),
-        tool_call_id=message.answers or None,
-        tool_calls=[as_shown(CallShown, call) for call in message.calls],
-        model_asked=message.model_asked or None,
-        model=message.model or None,
-        backend=message.backend or None,
-        response_id=message.answer_id or None,
-        finish_reason=message.finish_reason or None,
-    )
-
-
-def _time(at: float) -> str:
-    """To the microsecond, which tells messages apart."""
-    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
-
-
 # --- routes ----------------------------------------------------------------------------------------------------------
 
 
 def conversation_routes(conversations: Conversations) -> APIRouter:
-    """What was recorded of one user's conversations, and what was imported."""
     routes = APIRouter()
 
     @routes.get("/v1/conversations", **refuses(*OF_USER, "INVALID_CURSOR"))
@@ -268,7 +237,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         wanted = Wanted(limit, _wanted_tag(tag), since=_seconds(since), until=_seconds(until))
         scope = msgspec.structs.replace(scope, session=session_id)
         found, following = await conversations.page(scope, wanted, text=text, cursor=cursor)
-        shown = [shown_conversation(kept) for kept in found]
+        shown = [as_shown(ConversationShown, kept) for kept in found]
         return {"conversations": shown, "next_cursor": following, "recording": conversations.recording}
 
     @routes.get("/v1/conversations/counts", **refuses(*OF_USER))
@@ -291,7 +260,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         """Import one, also where nothing is recorded; or begin one, without messages."""
         scope = scope_in(new, request, Act.WRITE)
         made = await conversations.create(scope, new.messages, title=new.title, tags=list(dict.fromkeys(new.tags)))
-        return shown_conversation(made)
+        return as_shown(ConversationShown, made)
 
     @routes.get("/v1/conversations/{conversation_id}", **refuses(*OF_USER, "INVALID_CURSOR"))
     async def get_conversation(
@@ -300,8 +269,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         """One, with a page of its messages, oldest first."""
         kept = existing(await conversations.get(scope, conversation_id), _missing())
         page = await conversations.messages(scope, kept.id, limit=limit, cursor=cursor)
-        messages = [shown_message(message) for message in page.messages]
-        return as_shown(ConversationRead, page, conversation=shown_conversation(kept), messages=messages)
+        return as_shown(ConversationRead, page, conversation=kept)
 
     @routes.get("/v1/conversations/{conversation_id}/matches", **refuses(*OF_USER))
     async def get_matches(
@@ -313,11 +281,9 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         """Where in a conversation words are: its newest messages that have all of them."""
         kept = existing(await conversations.get(scope, conversation_id), _missing())
         found = await conversations.matches(scope, kept.id, text, limit=limit)
-        matches = [
-            as_shown(MatchShown, each, role=each.role.value, at=_time(each.at), cursor=around(each))
-            for each in found.newest
-        ]
-        return {"matches": matches, "total": found.total}
+        return as_shown(
+            MatchesShown, found, matches=[as_shown(MatchShown, each, cursor=around(each)) for each in found.newest]
+        )
 
     @routes.patch("/v1/conversations/{conversation_id}", **refuses(*OF_USER))
     async def change_conversation(
@@ -326,7 +292,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         """Another title, other tags."""
         tags = None if new.tags is None else list(dict.fromkeys(new.tags))
         changed = await conversations.change(scope, conversation_id, title=new.title, tags=tags)
-        return shown_conversation(existing(changed, _missing()))
+        return as_shown(ConversationShown, existing(changed, _missing()))
 
     @routes.delete("/v1/conversations/{conversation_id}", **refuses(*OF_USER))
     async def delete_conversation(scope: Owner, conversation_id: ConversationId) -> ConversationDeleted:
@@ -349,7 +315,7 @@ def conversation_routes(conversations: Conversations) -> APIRouter:
         kept = existing(await conversations.get(scope, conversation_id), _missing())
         messages = await conversations.everything(scope, kept.id)
         if form == "json":
-            whole = {"conversation": shown_conversation(kept), "messages": [shown_message(each) for each in messages]}
+            whole = as_shown(WholeConversation, kept, conversation=kept, messages=messages)
             return Response(json.dumps(whole), media_type="application/json")
         text = "".join(markdown(kept, messages))
         return Response(text.encode("utf-8", "replace"), media_type=MARKDOWN)

@@ -15,21 +15,24 @@ from semmem.extraction.placed import Action
 from semmem.extraction.undoing import NothingToUndo, Undoing
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import Act
-from semmem.management.fields import (
+from semmem.management.problems import OF_USER, OF_WRITE, Denied
+from semmem.management.routes import (
     Body,
     MemoryId,
     NewUser,
     Number,
+    Owner,
     ProjectId,
     ScopeName,
     Switch,
     UserId,
     existing,
+    may,
     missing,
+    refuses,
+    scope_in,
 )
-from semmem.management.problems import OF_USER, OF_WRITE, Denied
-from semmem.management.routes import Owner, may, refuses, scope_in
-from semmem.management.shown import MemoryShown, Time, as_shown, shown
+from semmem.management.shown import MemoryShown, NullIfEmpty, Time, as_shown, shown
 from semmem.memory import (
     MERGED,
     RELEASED,
@@ -98,8 +101,8 @@ class SummaryShown(TypedDict):
     """Memories and their summary; ``refused``: why it did not take their place. Both null in a dry run."""
 
     memories: list[Brief]
-    summary: str | None
-    refused: str | None
+    summary: NullIfEmpty
+    refused: NullIfEmpty
 
 
 class SummarisedShown(TypedDict):
@@ -117,7 +120,7 @@ class ReflectionShown(TypedDict):
 
     content: str
     memories: list[Brief]
-    refused: str | None
+    refused: NullIfEmpty
 
 
 class ReflectedShown(TypedDict):
@@ -205,23 +208,25 @@ class Curation:
     hold_wait_s: float = 5.0
     announce: Announce = nobody_listens
 
-    async def history(self, scope: Scope, memory_id: str) -> HistoryShown:
-        """Raises Denied when the scope has no such memory."""
+    async def get_history(
+        self, request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
+    ) -> HistoryShown:
+        """Every version, what took its place and why, and how the memory was used."""
+        scope = Scope(may(request, user_id, Act.READ), project=project_id)
         current = existing(await self.store.get(scope, memory_id), missing(memory_id))
         versions = await self.records.versions(Scope(scope.user), memory_id)
         uses = (await self.records.uses(scope.user)).get(memory_id, Uses())
         dropped = await self.records.dropped(Scope(scope.user), memory_id)
-        return {
-            "id": memory_id,
-            "versions": [
-                {**_version(old), "replaced_why": _why(old, new)} for old, new in pairwise((*versions, current))
-            ],
-            "current": _version(current),
-            "dropped": [as_shown(DroppedShown, row) for row in dropped],
-            "uses": as_shown(UsesShown, uses, last_at=uses.last_at or None),
-        }
+        return as_shown(
+            HistoryShown,
+            current,
+            versions=[{**_version(old), "replaced_why": _why(old, new)} for old, new in pairwise((*versions, current))],
+            current=_version(current),
+            dropped=dropped,
+            uses=as_shown(UsesShown, uses, last_at=uses.last_at or None),
+        )
 
-    async def release(self, scope: Scope, memory_id: str) -> Released:
+    async def release(self, scope: Owner, memory_id: MemoryId) -> Released:
         """Let a quarantined memory be retrieved."""
         async with self._held(scope.user) as hold_id:
             memory = existing(await self.store.get(scope, memory_id), missing(memory_id))
@@ -232,8 +237,9 @@ class Curation:
             raise missing(memory_id)
         return {"released": action is not Action.UNCHANGED, "memory": shown(released)}
 
-    async def undo(self, scope: Scope, memory_id: str) -> UndoneShown:
-        """Take back that a standing memory ended or changed with this one."""
+    async def undo(self, scope: Owner, memory_id: MemoryId) -> UndoneShown:
+        """Take back that a standing memory ended or changed with this one, or that its user asked to forget it: what
+        was known before is known again."""
         async with self._held(scope.user) as hold_id:
             memory = await self.store.get(scope, memory_id)
             try:
@@ -244,52 +250,69 @@ class Curation:
         self.announce(MemoriesRemoved(UNDONE, int(undone is not None)))
         return as_shown(UndoneShown, existing(undone, missing(memory_id)))
 
-    async def consolidate(self, scope: Scope, *, dry_run: bool) -> ConsolidatedShown:
-        """Merge the scope's near-duplicates; a dry run only says which."""
-        if dry_run:
-            return _consolidated(await self._duplicates(scope), None)
-        async with self._held(scope.user) as hold_id:
+    async def consolidate(self, request: Request, which: Consolidate) -> ConsolidatedShown:
+        """Merge what says the same."""
+        scope, superseded = scope_in(which, request, Act.WRITE), 0
+        if which.dry_run:
             groups = await self._duplicates(scope)
-            superseded = await self.consolidator.merge(groups, hold_id=hold_id, now=self.clock())
-        self.announce(MemoriesRemoved(MERGED, superseded))
-        return _consolidated(groups, superseded)
+        else:
+            async with self._held(scope.user) as hold_id:
+                groups = await self._duplicates(scope)
+                superseded = await self.consolidator.merge(groups, hold_id=hold_id, now=self.clock())
+            self.announce(MemoriesRemoved(MERGED, superseded))
+        return as_shown(
+            ConsolidatedShown,
+            which,
+            candidates=sum(1 + len(group.merged) for group in groups),
+            groups=groups,
+            superseded=superseded,  # less than what the groups hold when memories changed meanwhile
+            tokens_saved=sum(_tokens(group.merged) for group in groups),
+        )
 
-    async def summarise(self, scope: Scope, *, older_than_days: float, dry_run: bool) -> SummarisedShown:
-        """Summarise the scope's old related memories; a dry run only says which, and asks no model.
-
-        The model is asked before the user is held: its time is nobody else's.
-        """
-        now = self.clock()
+    async def summarize(self, request: Request, which: Summarize) -> SummarisedShown:
+        """Summarise what is old and related."""
+        scope, now = scope_in(which, request, Act.WRITE), self.clock()
         memories = await self._everything(scope)
-        groups = await self.summariser.related(memories, older_than=now - older_than_days * DAY_S, now=now)
+        groups = await self.summariser.related(memories, older_than=now - which.older_than_days * DAY_S, now=now)
         candidates = sum(map(len, groups))
-        if dry_run:
-            return _summarised(candidates, [Written(group) for group in groups], None)
-        if self.summariser.model is None:
-            raise _no_model(f"{candidates} memories in {len(groups)} groups could be summarised")
-        summaries = [await self.summariser.summarise(group) for group in groups]
-        created = await self._replace([summary for summary in summaries if not summary.reason], scope.user)
-        return _summarised(candidates, summaries, created)
+        summaries, created = [Written(group) for group in groups], list[tuple[Memory, int]]()
+        if not which.dry_run:
+            if self.summariser.model is None:
+                raise _no_model(f"{candidates} memories in {len(groups)} groups could be summarised")
+            # The model is asked before the user is held: its time is nobody else's.
+            summaries = [await self.summariser.summarise(group) for group in groups]
+            created = await self._replace([summary for summary in summaries if not summary.reason], scope.user)
+        return as_shown(
+            SummarisedShown,
+            which,
+            candidates=candidates,
+            groups=summaries,
+            created=[memory for memory, _ in created],
+            tokens_saved=sum(saved for _, saved in created),
+        )
 
-    async def reflect(self, scope: Scope, *, dry_run: bool) -> ReflectedShown:
-        """Find patterns in the scope's memories and remember them; a dry run remembers nothing. As in ``summarise`` the
-        model is asked before the user is held; a dry run without one only counts."""
-        now = self.clock()
+    async def reflect(self, request: Request, which: Consolidate) -> ReflectedShown:
+        """Find patterns over memories. A dry run asks the model, where there is one, and remembers nothing."""
+        scope, now = scope_in(which, request, Act.WRITE), self.clock()
         groups = self.reflector.material(await self._everything(scope), now)
-        candidates = sum(map(len, groups))
-        if self.reflector.model is None:
-            if dry_run:
-                return _reflected(candidates, ())
+        candidates, withdrawn = sum(map(len, groups)), 0
+        found, created = list[Written](), list[Memory | None]()
+        if self.reflector.model is not None:
+            found = [each for group in groups for each in await self.reflector.reflect(group)]
+        elif not which.dry_run:
             raise _no_model(f"{candidates} memories could be reflected on")
-        found = [each for group in groups for each in await self.reflector.reflect(group)]
-        if dry_run:
-            return _reflected(candidates, found)
-        async with self._held(scope.user) as hold_id:
-            everything = await self._everything(Scope(scope.user))
-            withdrawn = await withdraw(self.store, self.records, everything, hold_id=hold_id, now=now)
-            kept = [await self.reflector.keep(each, hold_id=hold_id, now=now) for each in found if not each.reason]
-        self.announce(MemoriesRemoved(UNFOUNDED, withdrawn))
-        return _reflected(candidates, found, [memory for memory in kept if memory is not None], withdrawn)
+        if not which.dry_run:
+            async with self._held(scope.user) as hold_id:
+                everything = await self._everything(Scope(scope.user))
+                withdrawn = await withdraw(self.store, self.records, everything, hold_id=hold_id, now=now)
+                created = [
+                    await self.reflector.keep(each, hold_id=hold_id, now=now) for each in found if not each.reason
+                ]
+            self.announce(MemoriesRemoved(UNFOUNDED, withdrawn))
+        kept = [memory for memory in created if memory is not None]
+        return as_shown(
+            ReflectedShown, which, candidates=candidates, reflections=found, created=kept, withdrawn=withdrawn
+        )
 
     async def _replace(self, summaries: Sequence[Written], user: str) -> list[tuple[Memory, int]]:
         if not summaries:
@@ -332,48 +355,6 @@ def _tokens(memories: Sequence[Memory]) -> int:
     return sum(estimate_tokens(memory.content) for memory in memories)
 
 
-def _consolidated(groups: Sequence[Group], superseded: int | None) -> ConsolidatedShown:
-    """``superseded``: None in a dry run; less than what the groups hold when memories changed meanwhile."""
-    return {
-        "dry_run": superseded is None,
-        "candidates": sum(1 + len(group.merged) for group in groups),
-        "groups": [as_shown(GroupShown, group) for group in groups],
-        "superseded": superseded or 0,
-        "tokens_saved": sum(_tokens(group.merged) for group in groups),
-    }
-
-
-def _summarised(
-    candidates: int, summaries: Sequence[Written], created: Sequence[tuple[Memory, int]] | None
-) -> SummarisedShown:
-    """``created``: memories, and the tokens that each saves; None in a dry run, which asked no model."""
-    return {
-        "dry_run": created is None,
-        "candidates": candidates,
-        "groups": [
-            as_shown(SummaryShown, each, memories=each.of, summary=each.content or None, refused=each.reason or None)
-            for each in summaries
-        ],
-        "created": [shown(memory) for memory, _ in created or ()],
-        "tokens_saved": sum(saved for _, saved in created or ()),
-    }
-
-
-def _reflected(
-    candidates: int, found: Sequence[Written], created: Sequence[Memory] | None = None, withdrawn: int = 0
-) -> ReflectedShown:
-    """``created``: None in a dry run."""
-    return {
-        "dry_run": created is None,
-        "candidates": candidates,
-        "reflections": [
-            as_shown(ReflectionShown, each, memories=each.of, refused=each.reason or None) for each in found
-        ],
-        "created": [shown(memory) for memory in created or ()],
-        "withdrawn": withdrawn,
-    }
-
-
 def _version(memory: Memory) -> Version:
     by, why = memory.metadata.get(SUPERSEDED_BY), memory.metadata.get(SUPERSEDED_WHY)
     return {
@@ -383,45 +364,13 @@ def _version(memory: Memory) -> Version:
     }
 
 
-# --- routes ----------------------------------------------------------------------------------------------------------
-
-
 def curation_routes(life: Curation) -> APIRouter:
     """Everything under /v1/memory that is done with what is remembered already."""
     routes = APIRouter()
-
-    @routes.post("/v1/memory/consolidate", **refuses(*OF_WRITE))
-    async def consolidate(request: Request, which: Consolidate) -> ConsolidatedShown:
-        """Merge what says the same."""
-        return await life.consolidate(scope_in(which, request, Act.WRITE), dry_run=which.dry_run)
-
-    @routes.post("/v1/memory/summarize", **refuses(*OF_WRITE, "NO_MODEL"))
-    async def summarize(request: Request, which: Summarize) -> SummarisedShown:
-        """Summarise what is old and related."""
-        scope = scope_in(which, request, Act.WRITE)
-        return await life.summarise(scope, older_than_days=which.older_than_days, dry_run=which.dry_run)
-
-    @routes.post("/v1/memory/reflect", **refuses(*OF_WRITE, "NO_MODEL"))
-    async def reflect(request: Request, which: Consolidate) -> ReflectedShown:
-        """Find patterns over memories. A dry run asks the model, where there is one, and remembers nothing."""
-        return await life.reflect(scope_in(which, request, Act.WRITE), dry_run=which.dry_run)
-
-    @routes.get("/v1/memory/{memory_id}/history", **refuses(*OF_USER))
-    async def get_history(
-        request: Request, memory_id: MemoryId, user_id: UserId = None, project_id: ProjectId = None
-    ) -> HistoryShown:
-        """Every version, what took its place and why, and how the memory was used."""
-        return await life.history(Scope(may(request, user_id, Act.READ), project=project_id), memory_id)
-
-    @routes.post("/v1/memory/{memory_id}/release", **refuses(*OF_WRITE, "NOT_QUARANTINED"))
-    async def release(scope: Owner, memory_id: MemoryId) -> Released:
-        """Let a quarantined memory be retrieved."""
-        return await life.release(scope, memory_id)
-
-    @routes.post("/v1/memory/{memory_id}/undo", **refuses(*OF_WRITE, "NOTHING_TO_UNDO"))
-    async def undo(scope: Owner, memory_id: MemoryId) -> UndoneShown:
-        """Take back that a standing memory ended or changed with this one, or that its user asked to forget it: what
-        was known before is known again."""
-        return await life.undo(scope, memory_id)
-
+    routes.post("/v1/memory/consolidate", **refuses(*OF_WRITE))(life.consolidate)
+    routes.post("/v1/memory/summarize", **refuses(*OF_WRITE, "NO_MODEL"))(life.summarize)
+    routes.post("/v1/memory/reflect", **refuses(*OF_WRITE, "NO_MODEL"))(life.reflect)
+    routes.get("/v1/memory/{memory_id}/history", **refuses(*OF_USER))(life.get_history)
+    routes.post("/v1/memory/{memory_id}/release", **refuses(*OF_WRITE, "NOT_QUARANTINED"))(life.release)
+    routes.post("/v1/memory/{memory_id}/undo", **refuses(*OF_WRITE, "NOTHING_TO_UNDO"))(life.undo)
     return routes

@@ -21,7 +21,6 @@ from starlette.routing import BaseRoute
 from semmem import __version__
 from semmem.management.access import AccessRules
 from semmem.management.door import DoorRules
-from semmem.management.fields import MetadataLimits
 from semmem.management.idempotency import METHODS, READING
 from semmem.management.problems import (
     EVERY_CALL,
@@ -34,6 +33,7 @@ from semmem.management.problems import (
     ProblemShown,
     by_status,
 )
+from semmem.management.routes import MetadataLimits
 from semmem.memory import OWN_METADATA
 
 Json = dict[str, Any]
@@ -58,7 +58,7 @@ class Described(FastAPI):
             openapi_url=None,
             docs_url=None,
             redoc_url=None,
-            generate_unique_id_function=_name,
+            generate_unique_id_function=lambda route: route.name,
         )
         limits = {name: getattr(door, name) for name in ("body_bytes_max", "body_values_max", "body_timeout_s")}
         self._parts = _schemes(access), limits, metadata  # of a field its limit stands at the field
@@ -97,17 +97,12 @@ def api_routes(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:
             yield from api_routes(included.routes)
 
 
-def _name(route: APIRoute) -> str:
-    return route.name
-
-
 def _described(api: FastAPI, schemes: Json, limits: Json, metadata: MetadataLimits) -> Json:
     told: Json = get_openapi(title=api.title, version=api.version, description=ABOUT, routes=api.routes)
     answers: Json = {}
-    for operation in operations(told):
+    for path, method, operation in operations(told):
         for parameter in operation.get("parameters", []):
             parameter["schema"] = _without_null(parameter["schema"])
-    for path, method, operation in _addressed(told):
         if method in METHODS and path not in READING:
             operation[TABLE] = [*operation.get(TABLE, ()), *OF_KEY]
         operation["responses"] = _answers(operation, answers)
@@ -126,15 +121,10 @@ def _described(api: FastAPI, schemes: Json, limits: Json, metadata: MetadataLimi
     return told
 
 
-def _addressed(told: Json) -> Iterator[tuple[str, str, Json]]:
+def operations(told: Json) -> Iterator[tuple[str, str, Json]]:
+    """Every operation of a description, after its path and method."""
     for path, methods in told["paths"].items():
         yield from ((path, method.upper(), operation) for method, operation in methods.items())
-
-
-def operations(told: Json) -> Iterator[Json]:
-    """Every operation of a description."""
-    for methods in told["paths"].values():
-        yield from methods.values()
 
 
 def _without_null(schema: Json) -> Json:

@@ -92,7 +92,8 @@ class Door:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        with begin_span(self.tracer, scope, is_within=CALLER in scope) as span:
+        is_within = CALLER in scope  # a part of the call that made it, which is not the caller's own
+        with current().step(OTHER_NAME) if is_within else self.tracer.begin(OTHER_NAME, partial(_place, scope)) as span:
             await self._counted(scope, receive, send, span)
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send, span: Span) -> None:
@@ -294,11 +295,6 @@ METHOD, ROUTE, STATUS = "http.request.method", "http.route", "http.response.stat
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 """Any other word is the caller's own."""
 OTHER_METHOD, OTHER_NAME = "_OTHER", "HTTP"
-
-
-def begin_span(tracer: Tracer, scope: Scope, *, is_within: bool) -> Span:
-    """``scope`` is that of ASGI. ``is_within``: a part of the call that made it, which is not the caller's own."""
-    return current().step(OTHER_NAME) if is_within else tracer.begin(OTHER_NAME, partial(_place, scope))
 
 
 def end_span(span: Span, scope: Scope, status: int) -> None:

@@ -11,9 +11,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.fields import USER_CHARS_MAX, Body, Count, Switch
 from semmem.management.problems import Denied
-from semmem.management.routes import needs
+from semmem.management.routes import USER_CHARS_MAX, Body, Count, Switch, needs
 from semmem.management.shown import Time, as_shown
 from semmem.management.switch_api import SwitchesShown, words
 from semmem.ports.accounts import UNSAID

@@ -20,11 +20,10 @@ from semmem.backup.importing import Imports, WrongLine
 from semmem.backup.lines import LINE_BYTES_MAX
 from semmem.backup.snapshot import BackupRunning, Snapshots
 from semmem.management.access import Act
-from semmem.management.fields import LIMIT_DEFAULT, LIMIT_MAX, Body, Limit, UserId
 from semmem.management.listing import ROWS_MAX, Place, bad_cursor, cursor_of, place_of, place_told
 from semmem.management.problems import Denied
-from semmem.management.routes import needs
-from semmem.management.shown import MemoryShown, shown
+from semmem.management.routes import LIMIT_DEFAULT, LIMIT_MAX, Body, Limit, UserId, needs
+from semmem.management.shown import MemoryShown, as_shown, shown
 from semmem.memory import Memory, Scope
 from semmem.ports.erasure import KnownErasures
 from semmem.ports.housekeeping import KnownUsers
@@ -152,7 +151,6 @@ def _stream(media_type: str, what: str) -> dict[str, Any]:
 def backup_routes(
     snapshots: Snapshots, exports: Exports, imports: Imports, known: KnownErasures, clock: Callable[[], float]
 ) -> APIRouter:
-    """Everything that concerns all users."""
     routes = APIRouter()
 
     @routes.post(
@@ -177,16 +175,14 @@ def backup_routes(
         users = [user_id] if user_id else await exports.everybody.users()
         return StreamingResponse(exports.stream(users), media_type="application/x-ndjson")
 
-    @routes.post(
-        "/v1/import", response_model=ImportDone, **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "BUSY", "STORE_FULL")
-    )
-    async def import_lines(told: Lines) -> dict[str, Any]:
+    @routes.post("/v1/import", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "BUSY", "STORE_FULL"))
+    async def import_lines(told: Lines) -> ImportDone:
         """Lines of an export. Nothing is imported where one of them is wrong."""
         try:
             done = await imports.take(told.signature, told.lines)
         except WrongLine as wrong:
             raise Denied("INVALID_REQUEST", f"body.lines.{wrong.place}: {wrong}; nothing was imported") from None
-        return {"success": True, **done.shown()}
+        return as_shown(ImportDone, done, success=True)
 
     @routes.get("/v1/erasures", response_model=ErasuresShown, **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE"))
     async def list_erasures() -> dict[str, Any]:

@@ -9,10 +9,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
-from semmem.management.fields import NO_CONTROLS, Body, NewUser, ScopeName, Switch, missing
 from semmem.management.problems import OF_USER
-from semmem.management.routes import refuses, scope_in
-from semmem.memory import Scope
+from semmem.management.routes import NO_CONTROLS, Body, NewUser, ScopeName, Switch, missing, refuses, scope_in
 from semmem.ports.events import Announce, FeedbackGiven, nobody_listens
 from semmem.ports.memory_records import VoteRow
 from semmem.ports.store import Store
@@ -69,9 +67,10 @@ class FeedbackDesk:
     clock: Callable[[], float]
     announce: Announce = nobody_listens
 
-    async def hear(self, scope: Scope, memory_ids: Sequence[str], *, helpful: bool) -> FeedbackShown:
-        """A memory that is named twice has one vote."""
-        asked = list(dict.fromkeys(memory_ids))
+    async def give_feedback(self, request: Request, said: Feedback) -> FeedbackShown:
+        """Whether memories helped. It moves what is shown, within bounds, and deletes nothing."""
+        scope, helpful = scope_in(said, request, Act.WRITE), said.helpful
+        asked = list(dict.fromkeys(said.memory_ids))  # one that is named twice has one vote
         found = [memory for each in asked if (memory := await self.store.get(scope, each)) is not None]
         said_at = {memory.id: memory.updated_at for memory in found}
         if said_at:
@@ -80,20 +79,12 @@ class FeedbackDesk:
             await self.refresh()
             self.announce(FeedbackGiven("helpful" if helpful else "unhelpful", len(said_at)))
         unknown = [each for each in asked if each not in said_at]
+        if not said_at:
+            raise missing(unknown[0])
         return {"helpful": helpful, "recorded": list(said_at), "unknown": unknown}
 
 
 def feedback_routes(desk: FeedbackDesk) -> APIRouter:
-    """What users say of what is remembered."""
     routes = APIRouter()
-
-    @routes.post("/v1/feedback", **refuses(*OF_USER, "INVALID_ID"))
-    async def give_feedback(request: Request, said: Feedback) -> FeedbackShown:
-        """Whether memories helped. It moves what is shown, within bounds, and deletes nothing."""
-        scope = scope_in(said, request, Act.WRITE)
-        heard = await desk.hear(scope, said.memory_ids, helpful=said.helpful)
-        if not heard["recorded"]:
-            raise missing(heard["unknown"][0])
-        return heard
-
+    routes.post("/v1/feedback", **refuses(*OF_USER, "INVALID_ID"))(desk.give_feedback)
     return routes

@@ -186,12 +186,7 @@ class Idempotency:
         rules = self.rules
         try:
             return await self.records.begin_call(
-                key,
-                request,
-                now=self.clock(),
-                lease_s=rules.lease_s,
-                keep_s=rules.keep_s,
-                calls_max=rules.calls_max,
+                key, request, now=self.clock(), lease_s=rules.lease_s, keep_s=rules.keep_s, calls_max=rules.calls_max
             )
         except JournalError:
             reason = "calls under a key cannot be looked up now; nothing was done, try again later"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -77,10 +78,12 @@ class Stats:
 def cut(memories: Sequence[Memory], wanted: Wanted) -> Page:
     """One page of memories that are given newest first, as stores list them. Raises Denied."""
     found = [memory for memory in memories if wanted.takes(memory)]
-    after = None if wanted.cursor is None else _read_cursor(wanted.cursor)
-    rest = found[wanted.offset :] if after is None else [memory for memory in found if place_of(memory) > after]
+    rest = found[wanted.offset :]
+    if wanted.cursor is not None:
+        created_at, memory_id = moment_told(wanted.cursor)
+        rest = [memory for memory in found if place_of(memory) > (-created_at, memory_id)]
     shown = rest[: wanted.limit]
-    following = cursor_of(f"{shown[-1].created_at!r} {shown[-1].id}") if 0 < len(shown) < len(rest) else None
+    following = moment_cursor(shown[-1].created_at, shown[-1].id) if 0 < len(shown) < len(rest) else None
     return Page(shown, len(found), following)
 
 
@@ -97,13 +100,29 @@ def place_told(cursor: str) -> str:
         raise bad_cursor() from None
 
 
+def moment_cursor(at: float, name: str) -> str:
+    """Behind what was made or changed at a time and has this id."""
+    return cursor_of(f"{at!r} {name}")
+
+
+def moment_told(cursor: str) -> tuple[float, str]:
+    """What ``moment_cursor`` was given. Raises Denied."""
+    told, _, name = place_told(cursor).partition(" ")
+    try:
+        at = float(told)
+    except ValueError:
+        raise bad_cursor() from None
+    if not name or not math.isfinite(at):
+        raise bad_cursor()
+    return at, name
+
+
 def bad_cursor(of: str = "a list") -> Denied:
     """It was not made here."""
     return Denied("INVALID_CURSOR", f"query.cursor: is no next_cursor of {of}")
 
 
 def stats(memories: Sequence[Memory], uses: Mapping[str, Uses]) -> Stats:
-    """Over all of them."""
     active = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
     used = sum(1 for memory in active if uses.get(memory.id, Uses()).count)
     return Stats(
@@ -119,13 +138,3 @@ def stats(memories: Sequence[Memory], uses: Mapping[str, Uses]) -> Stats:
 def place_of(memory: Memory) -> Place:
     """In the order of every list: the newest first, ties by id."""
     return -memory.created_at, memory.id
-
-
-def _read_cursor(cursor: str) -> Place:
-    created_at, found, memory_id = place_told(cursor).partition(" ")
-    if not found:
-        raise bad_cursor()
-    try:
-        return -float(created_at), memory_id
-    except ValueError:
-        raise bad_cursor() from None

@@ -24,8 +24,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from semmem import __version__
+from semmem.management import segment
 from semmem.management.access import CALLER
-from semmem.management.segment import segment
 from semmem.retrieval.context import estimate_tokens
 
 log = logging.getLogger(__name__)
@@ -141,12 +141,12 @@ def memory_server(call: Call, *, user: str | None = None) -> MCPServer:
     ) -> dict[str, Any]:
         """Correct a memory; what it said before stays in its history."""
         body = _given({"content": content, "type": type, "importance": importance})
-        return _brief(await ask(ctx, "PUT", _path(id), json=body, params=named(user_id)))
+        return _brief(await ask(ctx, "PUT", f"/v1/memory/{segment(id)}", json=body, params=named(user_id)))
 
     @server.tool()
     async def memory_delete(ctx: Context, id: str, user_id: User = None) -> dict[str, Any]:
         """Forget one memory and everything it said before. This cannot be undone. The receipt counts what went."""
-        return await erase(ctx, _path(id), named(user_id))
+        return await erase(ctx, f"/v1/memory/{segment(id)}", named(user_id))
 
     @server.tool()
     async def memory_clear(
@@ -173,10 +173,6 @@ def _read(answer: httpx.Response, *, also: str = "") -> dict[str, Any]:
     if not answer.is_success and (failure := told["error"])["code"] != also:
         raise ToolError(f"{failure['code']}: {failure['message']}")
     return told
-
-
-def _path(memory_id: str) -> str:
-    return f"/v1/memory/{segment(memory_id)}"
 
 
 def _given(asked: Mapping[str, Any]) -> dict[str, Any]:

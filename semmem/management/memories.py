@@ -12,10 +12,10 @@ from semmem.lifecycle.holds import Busy, Holds
 from semmem.lifecycle.quota import Quota
 from semmem.lifecycle.reflected import bases
 from semmem.lifecycle.writes import Writes
-from semmem.management.fields import MetadataLimits, metadata_problem
 from semmem.management.listing import ROWS_MAX, Page, Stats, Wanted, cut, stats
 from semmem.management.problems import Denied
-from semmem.management.writing import Admitted, ChangedMemory, callers, changed
+from semmem.management.routes import MetadataLimits, metadata_problem
+from semmem.management.writing import Admitted, ChangedMemory, NewMemory, callers, changed
 from semmem.memory import (
     PASSAGES,
     Controls,
@@ -83,44 +83,34 @@ class Memories:
         return [memory for memory in found if memory.source.turn == turn and memory.status is MemoryStatus.ACTIVE]
 
     async def create(
-        self,
-        scope: Scope,
-        *,
-        type: MemoryType,
-        content: str,
-        key: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        importance: float = 0.5,
-        expires_at: float | None = None,
-        status: MemoryStatus = MemoryStatus.ACTIVE,
-        merge_metadata: bool = False,
-        within: MetadataLimits | None = None,
+        self, scope: Scope, new: NewMemory, admitted: Admitted | None = None, *, within: MetadataLimits | None = None
     ) -> Memory:
         """Store what the API was told; the same user and key is the same memory in a new version, with the metadata it
         had where ``merge_metadata`` and nothing else is told. Raises Denied where both together are not
-        ``within`` limits.
+        ``within`` limits. ``admitted``: what the write screen says of the content.
 
         One after another for each user; what an erasure meets on its way is written after it.
         """
+        admitted = admitted or Admitted(new.content)
         told = Memory(
             id="",
             version=1,
-            type=type,
-            content=content,
+            type=new.type,
+            content=admitted.content,
             user=scope.user,
             project=scope.project,
             agent=scope.agent,
             session=scope.session,
-            key=key,
-            metadata=metadata or {},
-            importance=importance,
-            status=status,
-            expires_at=expires_at,
-            embedding=await self.embedder.embed(unquoted(content)),
+            key=new.key,
+            metadata=new.metadata | admitted.metadata,
+            importance=new.importance,
+            status=admitted.status,
+            expires_at=new.expires_at.timestamp() if new.expires_at else None,
+            embedding=await self.embedder.embed(unquoted(admitted.content)),
         )
         for _ in range(CREATE_TRIES):
             async with self.holds.held(scope.user, wait_s=self.create_wait_s) as hold_id:
-                if (memory := await self._put(told, hold_id, merge_metadata, within)) is not None:
+                if (memory := await self._put(told, hold_id, new.merge_metadata, within)) is not None:
                     await self.quota.make_room(scope.user)
                     return memory
         raise Busy

@@ -13,7 +13,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from cachetools import LRUCache
@@ -36,38 +36,38 @@ class RateRules:
     callers_max: int = 10_000
 
 
+@dataclass(eq=False)
 class Buckets:
     """One for each key. ``per_s`` 0: nobody is limited."""
 
-    def __init__(self, per_s: float, burst: float, keys_max: int, clock: Callable[[], float]) -> None:
-        self._per_s = per_s
-        self._burst = burst
-        self._keys_max = keys_max
-        self._clock = clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+    per_s: float
+    burst: float
+    keys_max: int
+    clock: Callable[[], float]
+    _left: OrderedDict[str, tuple[float, float]] = field(init=False, default_factory=OrderedDict)
 
     def __len__(self) -> int:
         return len(self._left)
 
     def wait_s(self, key: str) -> float:
         """In how many seconds something can be taken; 0: now."""
-        if not self._per_s:
+        if not self.per_s:
             return 0.0
-        return max(0.0, (1.0 - self._filled(key)) / self._per_s)
+        return max(0.0, (1.0 - self._filled(key)) / self.per_s)
 
     def take(self, key: str) -> float:
         """Take one, if there is one; else nothing, and in how many seconds there is."""
         wait_s = self.wait_s(key)
-        if self._per_s and not wait_s:
-            self._left[key] = self._filled(key) - 1.0, self._clock()
+        if self.per_s and not wait_s:
+            self._left[key] = self._filled(key) - 1.0, self.clock()
             self._left.move_to_end(key)
-            if len(self._left) > self._keys_max:
+            if len(self._left) > self.keys_max:
                 self._left.popitem(last=False)
         return wait_s
 
     def _filled(self, key: str) -> float:
-        left, at = self._left.get(key, (self._burst, 0.0))
-        return min(self._burst, left + (self._clock() - at) * self._per_s)
+        left, at = self._left.get(key, (self.burst, 0.0))
+        return min(self.burst, left + (self.clock() - at) * self.per_s)
 
 
 class RateLimits:

@@ -1,15 +1,19 @@
-"""Search and preview: what would be recalled for a question, and why."""
+"""Search and preview: what would be recalled for a question, and why; and the states of long sessions."""
 
-import math
-from typing import Annotated, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from pydantic import Field, model_validator
 from typing_extensions import TypedDict
 
+from semmem.compression.rendering import rendered
 from semmem.lifecycle.erasure import Receipt
 from semmem.management.access import Act
-from semmem.management.fields import (
+from semmem.management.memories import Memories
+from semmem.management.problems import OF_ERASURE, OF_USER, Denied
+from semmem.management.routes import (
     TYPES_MAX,
     Body,
     Count,
@@ -22,16 +26,18 @@ from semmem.management.fields import (
     Switch,
     Types,
     UserId,
+    may,
+    refuses,
+    scope_in,
 )
-from semmem.management.memories import Memories
-from semmem.management.problems import OF_ERASURE, OF_USER
-from semmem.management.routes import refuses, scope_in
-from semmem.management.shown import MemoryShown, as_shown, shown
-from semmem.management.states_api import States
+from semmem.management.shown import MemoryShown, Time, as_shown, log_odds, shown
 from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
+from semmem.ports.names import bounded
+from semmem.ports.session_states import SessionState, SessionStates
 from semmem.retrieval.block import Before
-from semmem.retrieval.context import line_tokens
+from semmem.retrieval.context import estimate_tokens, line_tokens
 from semmem.retrieval.decide.decision import RequestVerdict
+from semmem.retrieval.fence import Fence
 from semmem.retrieval.rank import Ranked
 from semmem.retrieval.search import Strategy
 
@@ -39,6 +45,23 @@ CONTENT_CHARS_MAX = 32_000
 MESSAGES_MAX = 100
 TOKENS_MAX = 16_000
 """As ``memory.injection.max_inject_tokens`` may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """``fence`` marks blocks, as in requests. Raises JournalError."""
+
+    records: SessionStates
+    fence: Fence
+    clock: Callable[[], float]
+
+    async def newest(self, user: str, session: str) -> SessionState | None:
+        found = await self.records.session_states(user, bounded(session) or "", now=self.clock())
+        return found[0] if found else None
+
+    def block(self, found: SessionState) -> str:
+        """As a request is given it."""
+        return rendered(found.state, lambda inside: self.fence.mark(found.user, inside))
 
 
 class SearchQuery(Body):
@@ -182,6 +205,11 @@ class Previewed(TypedDict):
 def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None = None) -> None:
     """``states``: of long sessions, which a preview shows."""
 
+    async def search(scope: Scope, query: str, controls: Controls, strategy: Strategy | None) -> Found:
+        found = await memories.search(scope, query, controls, strategy=strategy)
+        kept = [scored(one) for one in found.ranked if one.kept or one.reason == "budget"]
+        return as_shown(Found, found, memories=kept, total=len(kept), limit=controls.limit)
+
     @api.get("/v1/memory/search", **refuses(*OF_USER))
     async def search_by_query(
         request: Request,
@@ -195,29 +223,14 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
         strategy: Strategy | None = None,
     ) -> Found:
         """The same as POST, for what fits into an address."""
-        asked = SearchQuery.model_construct(  # read already; a query may name a user that no body may
-            query=query,
-            user_id=user_id,
-            project_id=project_id,
-            session_id=session_id,
-            types=types or [],
-            limit=limit,
-            threshold=threshold,
-            strategy=strategy,
-        )
-        return await search_memories(request, asked)
+        scope = Scope(may(request, user_id, Act.READ), project=project_id, session=session_id)
+        return await search(scope, query, _controls(types or [], limit, threshold), strategy)
 
     @api.post("/v1/memory/search", **refuses(*OF_USER))
-    async def search_memories(request: Request, search: SearchQuery) -> Found:
+    async def search_memories(request: Request, asked: SearchQuery) -> Found:
         """The memories that answer a query."""
-        found = await memories.search(
-            scope_in(search, request, Act.READ),
-            search.query,
-            _controls(search.types, search.limit, search.threshold),
-            strategy=search.strategy,
-        )
-        kept = [scored(one) for one in found.ranked if one.kept or one.reason == "budget"]
-        return as_shown(Found, found, memories=kept, total=len(kept), limit=search.limit)
+        scope, controls = scope_in(asked, request, Act.READ), _controls(asked.types, asked.limit, asked.threshold)
+        return await search(scope, asked.query, controls, asked.strategy)
 
     @api.post("/v1/memory/forget", **refuses(*OF_ERASURE))
     async def forget_found(request: Request, which: ForgetFound) -> ForgottenFound:
@@ -229,12 +242,7 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
         receipt = Receipt()
         for memory in found if not which.dry_run else []:
             receipt += await memories.forget(scope, memory.id) or Receipt()
-        return {
-            "dry_run": which.dry_run,
-            "memories": [shown(memory) for memory in found],
-            "deleted": receipt.memories,
-            "receipt": receipt,
-        }
+        return as_shown(ForgottenFound, which, memories=found, deleted=receipt.memories, receipt=receipt)
 
     @api.post("/v1/memory/preview", **refuses(*OF_USER))
     async def preview_memories(request: Request, asked: PreviewQuery) -> Previewed:
@@ -243,6 +251,7 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
         found = await memories.preview(
             scope, asked.conversation(), strategy=asked.strategy, tokens_max=asked.tokens_max
         )
+        state = await states.newest(scope.user, scope.session) if states is not None and scope.session else None
         return as_shown(
             Previewed,
             found,
@@ -251,40 +260,25 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
             memories=[_candidate(one, found.before) for one in found.ranked],
             block=found.text,
             shown_before=[block.text for block in found.before.blocks],
-            session_state=await _state(states, scope),
+            session_state=None if states is None or state is None else states.block(state),
         )
 
 
-async def _state(states: States | None, scope: Scope) -> str | None:
-    found = await states.newest(scope.user, scope.session) if states is not None and scope.session else None
-    return states.block(found) if states is not None and found is not None else None
-
-
 def scored(ranked: Ranked) -> ScoredMemory:
-    """As the class says."""
     hit = ranked.hit
     return {
         **shown(hit.memory),
         "score": round(hit.score, 6),
         "cosine": round(hit.cosine, 6),
         "keyword": round(hit.keyword, 6),
-        "log_odds": _log_odds(hit.logit),
+        "log_odds": log_odds(hit.logit),
     }
-
-
-def _log_odds(logit: float | None) -> float | None:
-    return round(logit, 3) if logit is not None and math.isfinite(logit) else None
 
 
 def _candidate(ranked: Ranked, before: Before) -> Candidate:
     memory = ranked.hit.memory
-    return {
-        **scored(ranked),
-        "kept": ranked.kept,
-        "reason": ranked.reason,
-        "tokens": line_tokens(memory),
-        "in_prompt": before.holds(memory),
-    }
+    told: dict[str, Any] = {**scored(ranked), "tokens": line_tokens(memory), "in_prompt": before.holds(memory)}
+    return as_shown(Candidate, ranked, **told)
 
 
 def _decided(request: RequestVerdict | None) -> RequestDecided | None:
@@ -292,7 +286,7 @@ def _decided(request: RequestVerdict | None) -> RequestDecided | None:
         return None
     return {
         "class": request.purpose,
-        "log_odds": _log_odds(request.logit),
+        "log_odds": log_odds(request.logit),
         "wants_memories": request.is_served,
         "lists_profile": request.lists_profile,
     }
@@ -300,3 +294,41 @@ def _decided(request: RequestVerdict | None) -> RequestDecided | None:
 
 def _controls(types: list[MemoryType], limit: int | None, threshold: float | None) -> Controls:
     return Controls(types=tuple(types) or None, limit=limit, threshold=threshold)
+
+
+# --- the state of a long session --------------------------------------------------------------------------------------
+
+
+class StateShown(TypedDict):
+    """A state. It stands for the first ``replaced`` messages of the session's requests, instructions apart, once these
+    have more than ``turns`` messages of the user's. ``tokens``: of its block, estimated."""
+
+    session_id: str
+    topic: str
+    decisions: list[str]
+    facts: list[str]
+    answers: list[str]
+    open: list[str]
+    replaced: int
+    turns: int
+    tokens: int
+    made_by: Literal["rules", "model"]
+    made_at: Time | None
+    expires_at: Time | None
+
+
+def state_routes(states: States) -> APIRouter:
+    """What is kept of sessions beside their turns."""
+    routes = APIRouter()
+
+    @routes.get("/v1/sessions/{session_id:path}/state", **refuses(*OF_USER))
+    async def get_session_state(request: Request, session_id: str, user_id: UserId = None) -> StateShown:
+        """The newest state of a session; none where it is short, or none was made yet."""
+        found = await states.newest(may(request, user_id, Act.READ), session_id)
+        if found is None:
+            raise Denied("NOT_FOUND", "no state of such a session")
+        said = {name: getattr(found.state, name) for name in ("topic", "decisions", "facts", "answers", "open")}
+        tokens = estimate_tokens(states.block(found))
+        return as_shown(StateShown, found, tokens=tokens, **said)
+
+    return routes

@@ -3,6 +3,7 @@
 Annotations are evaluated here (no __future__ import), because FastAPI reads those of shapes.
 """
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -21,6 +22,23 @@ from semmem.ports.storable import shallow
 
 Time = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 """RFC 3339, UTC."""
+ExactTime = Annotated[str, "as exact as it is known"]
+"""The same, where milliseconds would not tell one from another."""
+NullIfEmpty = Annotated[str | None, "null for an empty text"]
+
+ATTRIBUTES = {
+    "user_id": "user",
+    "project_id": "project",
+    "agent_id": "agent",
+    "session_id": "session",
+    "tool_call_id": "answers",
+    "tool_calls": "calls",
+    "response_id": "answer_id",
+    "memories": "of",
+    "summary": "content",
+    "refused": "reason",
+}
+"""What the API calls otherwise than what is shown, where that has no attribute of the API's name."""
 
 
 class SourceShown(TypedDict):
@@ -73,12 +91,19 @@ Shape = TypeVar("Shape")
 
 
 def as_shown(shape: type[Shape], of: object, **more: object) -> Shape:
-    """What a shape needs, each member from ``more``, or else from the attribute of this name. Seconds become times, and
-    what a member's own shape is for is shown by it."""
+    """What a shape needs, each member from ``more``, or else from the attribute of this name (see ATTRIBUTES), of what
+    is shown or of its scope. Seconds become times, and what a member's own shape is for is shown by it."""
     told = {}
     for name, show in _members(cast(Any, shape)):
-        told[name] = show(more[name] if name in more else getattr(of, name))
+        told[name] = show(more[name] if name in more else _attribute(of, name))
     return cast(Shape, told)
+
+
+def _attribute(of: Any, name: str) -> Any:
+    if hasattr(of, name):
+        return getattr(of, name)
+    name = ATTRIBUTES.get(name, name)
+    return getattr(of if hasattr(of, name) else of.scope, name)
 
 
 Show = Callable[[Any], Any]
@@ -94,6 +119,10 @@ def _members(shape: Any) -> tuple[tuple[str, Show], ...]:
 def _how(hint: Any) -> Show:
     if hint in (Time, Time | None):
         return lambda value: at(value) if isinstance(value, float | int) else value
+    if hint == ExactTime:
+        return partial(at, to="auto")
+    if hint == NullIfEmpty:
+        return lambda value: value or None
     if is_typeddict(hint):
         show: Show = shown if hint is MemoryShown else partial(as_shown, hint)
         return lambda value: value if isinstance(value, dict) else show(value)
@@ -103,21 +132,16 @@ def _how(hint: Any) -> Show:
     return lambda value: value
 
 
+def log_odds(logit: float | None) -> float | None:
+    """Null where nothing finite is known."""
+    return round(logit, 3) if logit is not None and math.isfinite(logit) else None
+
+
 def shown(memory: Memory) -> MemoryShown:
-    """A memory as JSON."""
-    source = memory.source
-    return as_shown(
-        MemoryShown,
-        memory,
-        user_id=memory.user,
-        project_id=memory.project,
-        agent_id=memory.agent,
-        session_id=memory.session,
-        source=as_shown(SourceShown, source, time=source.time or None),
-        metadata=shallow(memory.metadata),
-    )
+    source = as_shown(SourceShown, memory.source, time=memory.source.time or None)
+    return as_shown(MemoryShown, memory, source=source, metadata=shallow(memory.metadata))
 
 
-def at(seconds: float) -> str:
-    """RFC 3339, UTC, to the millisecond."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def at(seconds: float, *, to: str = "milliseconds") -> str:
+    """RFC 3339, UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=to).replace("+00:00", "Z")

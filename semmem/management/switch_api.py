@@ -10,9 +10,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import TOUCHED, Act
-from semmem.management.fields import UNUSABLE, USER_CHARS_MAX, Body, only
 from semmem.management.problems import Denied
-from semmem.management.routes import needs
+from semmem.management.routes import UNUSABLE, USER_CHARS_MAX, Body, needs, only
 from semmem.management.shown import Time, as_shown
 from semmem.ports.accounts import Switch, SwitchRow
 from semmem.ports.names import usable
@@ -61,8 +60,8 @@ class SwitchDesk:
 class SwitchesShown(TypedDict):
     """On, off, or null for what is not said."""
 
-    reading: Literal["on", "off"] | None
-    storing: Literal["on", "off"] | None
+    reading: Word | None
+    storing: Word | None
 
 
 def words(switch: Switch) -> SwitchesShown:
@@ -111,38 +110,30 @@ class SwitchesListed(TypedDict):
 def switch_routes(desk: SwitchDesk) -> APIRouter:
     """Everything about memory switches. For an administrator."""
     routes = APIRouter()
+    reading = needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND")
+    setting = needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND", "TOO_MANY_SWITCHES")
 
-    @routes.get(
-        "/v1/users/{user_id:path}/memory-switches", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND")
-    )
+    @routes.get("/v1/users/{user_id:path}/memory-switches", **reading)
     async def get_user_switches(request: Request, user_id: Name) -> UserSwitches:
         """What is said of a user."""
         request.scope[TOUCHED].add(user_id)
         await desk.refresh()  # as the journal has it now
         return {"user_id": user_id, **words(desk.known.of_user(user_id))}
 
-    @routes.put(
-        "/v1/users/{user_id:path}/memory-switches",
-        **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND", "TOO_MANY_SWITCHES"),
-    )
+    @routes.put("/v1/users/{user_id:path}/memory-switches", **setting)
     async def set_user_switches(request: Request, user_id: Name, new: NewSwitches) -> UserSwitches:
         """Beats what is said of the user's groups. Other replicas obey within seconds."""
         request.scope[TOUCHED].add(user_id)
         await desk.set(user_key(user_id), "", new.switch())
         return {"user_id": user_id, **words(new.switch())}
 
-    @routes.get(
-        "/v1/groups/{group_id:path}/memory-switches", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND")
-    )
+    @routes.get("/v1/groups/{group_id:path}/memory-switches", **reading)
     async def get_group_switches(group_id: Name) -> GroupSwitches:
         """What is said of a group."""
         await desk.refresh()
         return {"group_id": group_id, **words(desk.known.of_group(group_id))}
 
-    @routes.put(
-        "/v1/groups/{group_id:path}/memory-switches",
-        **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND", "TOO_MANY_SWITCHES"),
-    )
+    @routes.put("/v1/groups/{group_id:path}/memory-switches", **setting)
     async def set_group_switches(group_id: Name, new: NewSwitches) -> GroupSwitches:
         """Of several groups of a user's one that says off wins. Other replicas obey within seconds."""
         await desk.set(group_key(group_id), group_id, new.switch())

@@ -19,9 +19,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import CALLER, TOKEN_PREFIX, Act, Caller, CallerRole, KnownTokens
-from semmem.management.fields import Body, Moment, NewUser, UserId
 from semmem.management.problems import Denied
-from semmem.management.routes import needs, refuses
+from semmem.management.routes import Body, Moment, NewUser, UserId, needs, refuses
 from semmem.management.shown import Time, as_shown
 from semmem.management.switch_api import SwitchesShown, words
 from semmem.ports.accounts import TokenRecords, TokenRow

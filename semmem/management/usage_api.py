@@ -11,9 +11,8 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BeforeValidator
 from typing_extensions import TypedDict
 
-from semmem.management.fields import UserId
 from semmem.management.problems import OF_USER, Denied
-from semmem.management.routes import one_or_everybody, refuses
+from semmem.management.routes import UserId, one_or_everybody, refuses
 from semmem.usage.report import Days, UsageReport
 
 DaysShown = TypedDict("DaysShown", {"from": str, "to": str})
@@ -151,36 +150,40 @@ class Usage:
     clock: Callable[[], float]
     recording: bool
 
+    async def get_usage(
+        self,
+        request: Request,
+        user_id: UserId = None,
+        by: By = "day",
+        first: From = None,
+        to: To = None,
+        limit: Limit = 100,
+    ) -> dict[str, Any]:
+        """What requests of the last 30 days, or of other days, come to."""
+        days = await self._asked(request, user_id, first, to)
+        return await self.report.groups(days, by, limit=limit) | {"recording": self.recording}
 
-def usage_routes(usage: Usage) -> APIRouter:
-    routes = APIRouter()
+    async def get_summary(
+        self, request: Request, user_id: UserId = None, first: From = None, to: To = None
+    ) -> dict[str, Any]:
+        """Twelve figures of all days that are kept, or of some."""
+        days = await self._asked(request, user_id, first or FIRST_DAY, to)
+        return await self.report.summary(days) | {"recording": self.recording}
 
-    async def asked(request: Request, user_id: str | None, first: date | None, last: date | None) -> Days:
+    async def _asked(self, request: Request, user_id: str | None, first: date | None, last: date | None) -> Days:
         """Raises Denied."""
         whose = one_or_everybody(request, user_id)
-        user = None if whose is None else await usage.name(whose)
-        today = datetime.fromtimestamp(usage.clock(), UTC).date()
-        last = last or today
+        user = None if whose is None else await self.name(whose)
+        last = last or datetime.fromtimestamp(self.clock(), UTC).date()
         first = first or max(FIRST_DAY, last - timedelta(days=DAYS_SHOWN - 1))
         if first > last:
             raise Denied("INVALID_REQUEST", "query.from: is later than to")
-        await usage.settle()
+        await self.settle()
         return Days(first, last, user)
 
-    @routes.get("/v1/usage", response_model=UsageShown, **refuses(*OF_USER))
-    async def get_usage(
-        request: Request, user_id: UserId = None, by: By = "day", first: From = None, to: To = None, limit: Limit = 100
-    ) -> dict[str, Any]:
-        """What requests of the last 30 days, or of other days, come to."""
-        days = await asked(request, user_id, first, to)
-        return await usage.report.groups(days, by, limit=limit) | {"recording": usage.recording}
 
-    @routes.get("/v1/usage/summary", response_model=UsageSummaryShown, **refuses(*OF_USER))
-    async def get_summary(
-        request: Request, user_id: UserId = None, first: From = None, to: To = None
-    ) -> dict[str, Any]:
-        """Twelve figures of all days that are kept, or of some."""
-        days = await asked(request, user_id, first or FIRST_DAY, to)
-        return await usage.report.summary(days) | {"recording": usage.recording}
-
+def usage_routes(usage: Usage) -> APIRouter:
+    routes = APIRouter()
+    routes.get("/v1/usage", response_model=UsageShown, **refuses(*OF_USER))(usage.get_usage)
+    routes.get("/v1/usage/summary", response_model=UsageSummaryShown, **refuses(*OF_USER))(usage.get_summary)
     return routes

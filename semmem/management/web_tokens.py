@@ -11,7 +11,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,23 +66,22 @@ class _Key:
     algorithms: tuple[str, ...]
 
 
+Keys = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(eq=False)
 class VerifiedWebTokens:
     """``keys`` gives the JWK set as JSON has it; raises KeysUnavailable. Keys that were had once are used for as long
     as no others can be had."""
 
-    def __init__(
-        self,
-        keys: Callable[[], Awaitable[Mapping[str, Any]]],
-        rules: WebTokenRules,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._fetch = keys
-        self._rules = rules
-        self._clock = clock
-        self._keys: Sequence[_Key] = ()
-        self._fetched_at = self._tried_at = float("-inf")
-        self._line = asyncio.Lock()
+    keys: Keys
+    rules: WebTokenRules
+    _: KW_ONLY
+    clock: Callable[[], float] = time.monotonic
+    _keys: Sequence[_Key] = field(init=False, default=())
+    _fetched_at: float = field(init=False, default=float("-inf"))
+    _tried_at: float = field(init=False, default=float("-inf"))
+    _line: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     async def user_of(self, token: str) -> str:
         """Whose a token is. Raises NotValid and KeysUnavailable."""
@@ -101,9 +100,7 @@ class VerifiedWebTokens:
 
     async def _candidates(self, key_id: object) -> list[_Key]:
         """The keys that may have signed it: the one it names, or, where it names none, all."""
-        if self._clock() - self._fetched_at >= self._rules.refresh_s or (
-            key_id is not None and not self._named(key_id)
-        ):
+        if self.clock() - self._fetched_at >= self.rules.refresh_s or (key_id is not None and not self._named(key_id)):
             await self._renew()
         return self._named(key_id) if key_id is not None else list(self._keys)
 
@@ -113,35 +110,31 @@ class VerifiedWebTokens:
     async def _renew(self) -> None:
         """Keeps the old keys when there are no new ones. Raises KeysUnavailable when there never were any."""
         async with self._line:  # many calls at once ask once
-            if self._clock() - self._tried_at < FETCH_AGAIN_S:
+            if self.clock() - self._tried_at < FETCH_AGAIN_S:
                 if self._keys:
                     return
                 raise KeysUnavailable("no keys to verify tokens with: they could not be had a moment ago")
-            self._tried_at = self._clock()
+            self._tried_at = self.clock()
             try:
-                self._keys = list(_keys(await self._fetch()))
+                self._keys = list(_keys(await self.keys()))
                 self._fetched_at = self._tried_at
             except KeysUnavailable as error:
                 if not self._keys:
                     raise KeysUnavailable(f"no keys to verify tokens with: {error}") from None
 
     def _asked(self) -> dict[str, Any]:
-        rules = self._rules
+        rules = self.rules
         required = ["exp", *(["iss"] if rules.issuer else []), *(["aud"] if rules.audience else [])]
         options = {"require": required, "verify_aud": bool(rules.audience), "verify_iss": bool(rules.issuer)}
-        return {
-            "issuer": rules.issuer or None,
-            "audience": rules.audience or None,
-            "leeway": LEEWAY_S,
-            "options": options,
-        }
+        asked = {"issuer": rules.issuer or None, "audience": rules.audience or None}
+        return {**asked, "leeway": LEEWAY_S, "options": options}
 
     def _user(self, claims: Mapping[str, Any]) -> str:
         found: Any = claims
-        for name in self._rules.user_claim:
+        for name in self.rules.user_claim:
             found = found.get(name) if isinstance(found, Mapping) else None
         if not isinstance(found, str) or (user := usable(found)) is None:
-            raise NotValid(f"the token's {'.'.join(self._rules.user_claim)} names no user")
+            raise NotValid(f"the token's {'.'.join(self.rules.user_claim)} names no user")
         return user
 
 
@@ -174,8 +167,6 @@ def _reason(error: Exception) -> str:
 
 BYTES_MAX = 256 * 1024
 TIMEOUT_S = 5.0
-
-Keys = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 def keys_at(where: str) -> Keys:

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import Field
 
 from semmem.extraction.screen import Ruling, Screened, screen_text
-from semmem.management.fields import Body, Kind, Moment, Number, Switch
 from semmem.management.problems import Denied
+from semmem.management.routes import Body, Kind, Moment, NewUser, Number, ScopeName, Switch
 from semmem.memory import (
     CHANGES_STANDING,
     OWN_METADATA,
@@ -21,6 +21,7 @@ from semmem.memory import (
     UNSETTLED,
     Memory,
     MemoryStatus,
+    MemoryType,
     Vector,
 )
 from semmem.ports.events import Announce, ApiScreened, nobody_listens
@@ -70,6 +71,23 @@ class WriteScreen:
 
 
 _OF_THE_OLD = (PROVISIONAL, UNSETTLED, RELEASED, CHANGES_STANDING)
+
+
+class NewMemory(Body):
+    """``override_screen``: store what the write screen would not; an administrator's word."""
+
+    content: str = Field(min_length=3, max_length=500)
+    type: Kind = MemoryType.SEMANTIC
+    user_id: NewUser = None
+    project_id: ScopeName = None
+    agent_id: ScopeName = None
+    session_id: ScopeName = None
+    key: str | None = Field(default=None, min_length=1, max_length=256)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    importance: Number = Field(default=0.5, ge=0, le=1)
+    expires_at: Moment | None = None
+    override_screen: Switch = False
+    merge_metadata: Switch = Field(default=False, description="with a key that is known: over the metadata it has")
 
 
 class ChangedMemory(Body):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -12,37 +12,8 @@ from prometheus_client import Counter
 from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
 from semmem.lifecycle.erasure import ERASED, PENDING
 from semmem.memory import REPEATED
-from semmem.ports.events import (
-    ApiAnswered,
-    ApiAudited,
-    ApiLimited,
-    ApiScreened,
-    ChangesTold,
-    ConfigReloaded,
-    ErasureEnded,
-    Event,
-    FeedbackGiven,
-    HistoryRead,
-    JournalCommitted,
-    JournalCounted,
-    LongRequest,
-    MemoriesRemoved,
-    NewsBack,
-    NewsLost,
-    PromptPrefix,
-    PromptReported,
-    RequestEnded,
-    Reranked,
-    Rewritten,
-    Searched,
-    StateMade,
-    StreamClosed,
-    StreamFailed,
-    StreamOpened,
-    StreamShed,
-    TurnEnded,
-    TurnsUnread,
-)
+from semmem.ports import events
+from semmem.ports.events import Event, MemoriesRemoved
 from semmem.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -57,7 +28,7 @@ class Counting:
         self._backend = backend
         # What every request counts: looking a label up costs as much as counting, so each is looked up once.
         self._outcome, self._request_seconds = cache(metrics.outcomes.labels), cache(metrics.request_seconds.labels)
-        self._retrieval, self._turn = cache(metrics.retrievals.labels), cache(metrics.turns.labels)
+        self._retrieval = cache(metrics.retrievals.labels)
         self._retrieval_seconds = cache(partial(metrics.retrieval_seconds.labels, backend, "search"))
         self._retrieval_results = cache(partial(metrics.retrieval_results.labels, backend))
         self._streams = cache(metrics.streams.labels)
@@ -65,42 +36,30 @@ class Counting:
         self.requests = 0
         """How many have ended."""
         self._counts: Mapping[type[Event], Callable[[Any], None]] = {
-            StreamOpened: lambda event: self._streams(event.role).inc(),
-            StreamClosed: lambda event: self._streams(event.role).dec(),
-            StreamShed: lambda event: metrics.streams_shed.labels(event.role).inc(),
-            StreamFailed: lambda event: metrics.door_errors.labels(event.role).inc(),
-            RequestEnded: self._request_ended,
-            Searched: self._searched,
-            PromptPrefix: lambda event: metrics.prompt_prefixes.labels(event.result).inc(),
-            Rewritten: lambda event: metrics.rewrites.labels(event.result).inc(),
-            Reranked: lambda event: metrics.reranks.labels(event.result).inc(),
-            LongRequest: self._long_request,
-            StateMade: lambda event: metrics.session_states.labels(event.result).inc(),
-            HistoryRead: lambda event: metrics.history_messages.labels(event.result).inc(event.messages),
-            TurnEnded: lambda event: self._turn(event.status).inc(),
-            PromptReported: self._prompt_reported,
-            JournalCommitted: lambda event: metrics.journal_commit_seconds.labels(event.status).observe(event.seconds),
-            JournalCounted: self._journal_counted,
-            TurnsUnread: self._turns_unread,
+            **{kind: _by_fields(kind, *counted) for kind, counted in metrics.of_events.items()},
+            events.StreamOpened: lambda event: self._streams(event.role).inc(),
+            events.StreamClosed: lambda event: self._streams(event.role).dec(),
+            events.RequestEnded: self._request_ended,
+            events.Searched: self._searched,
+            events.LongRequest: self._long_request,
+            events.PromptReported: self._prompt_reported,
+            events.JournalCommitted: lambda event: metrics.journal_commit_seconds.labels(event.status).observe(
+                event.seconds
+            ),
+            events.JournalCounted: self._journal_counted,
+            events.TurnsUnread: self._turns_unread,
             BatchLearnt: self._batch_learnt,
             TurnLearnt: self._turn_learnt,
             MemoriesRemoved: self._memories_removed,
-            ErasureEnded: self._erasure_ended,
-            ChangesTold: lambda event: metrics.change_news.labels(event.result).inc(event.users),
-            NewsLost: self._news_lost,
-            NewsBack: self._news_back,
-            ApiAnswered: lambda event: metrics.api_requests.labels(event.route, str(event.status)).inc(),
-            FeedbackGiven: lambda event: metrics.feedback.labels(event.result).inc(event.memories),
-            ConfigReloaded: lambda event: metrics.config_reloads.labels(event.outcome).inc(),
-            ApiAudited: lambda event: metrics.api_audited.labels(event.result).inc(),
-            ApiLimited: lambda event: metrics.api_limited.labels(event.who).inc(),
-            ApiScreened: lambda event: metrics.api_screened.labels(event.result, event.reason).inc(),
+            events.ErasureEnded: self._erasure_ended,
+            events.NewsLost: self._news_lost,
+            events.NewsBack: self._news_back,
         }
 
     def __call__(self, event: Event) -> None:
         self._counts[type(event)](event)
 
-    def _request_ended(self, event: RequestEnded) -> None:
+    def _request_ended(self, event: events.RequestEnded) -> None:
         self.requests += 1
         self._outcome(event.outcome).inc()
         self._request_seconds(event.outcome).observe(event.seconds)
@@ -110,27 +69,27 @@ class Counting:
             self._metrics.injected_memories.inc(event.memories)
             self._metrics.injected_tokens.inc(event.tokens)
 
-    def _long_request(self, event: LongRequest) -> None:
+    def _long_request(self, event: events.LongRequest) -> None:
         self._metrics.long_requests.labels(event.result).inc()
         if event.tokens_before:
             self._metrics.compressed_tokens.labels("before").inc(event.tokens_before)
             self._metrics.compressed_tokens.labels("after").inc(event.tokens_after)
 
-    def _prompt_reported(self, event: PromptReported) -> None:
+    def _prompt_reported(self, event: events.PromptReported) -> None:
         self._metrics.prompt_tokens.inc(event.prompt_tokens)
         self._metrics.cached_prompt_tokens.inc(event.cached_tokens)
 
-    def _searched(self, event: Searched) -> None:
+    def _searched(self, event: events.Searched) -> None:
         self._retrieval(self._backend, event.status).inc()
         self._retrieval_seconds().observe(event.seconds)
         if event.status != "error":
             self._retrieval_results().observe(event.hits)
 
-    def _journal_counted(self, event: JournalCounted) -> None:
+    def _journal_counted(self, event: events.JournalCounted) -> None:
         for state, number in event.turns.items():
             self._metrics.journal_turns.labels(state).set(number)
 
-    def _turns_unread(self, event: TurnsUnread) -> None:
+    def _turns_unread(self, event: events.TurnsUnread) -> None:
         self._metrics.turns_unread.labels(event.reason).inc(event.turns)
         what = (event.batch_id, event.turns, event.reason, self._retention_days)
         log.warning("batch %s: %d turns not learnt from (%s), kept %d days", *what)
@@ -140,7 +99,7 @@ class Counting:
         if event.number:
             log.info("memories removed: %d (%s)", event.number, event.reason)
 
-    def _erasure_ended(self, event: ErasureEnded) -> None:
+    def _erasure_ended(self, event: events.ErasureEnded) -> None:
         self._metrics.erasures.labels(event.result).inc()
         if event.result == PENDING:
             log.error("an erasure could not be completed; what it covers is hidden, and it is tried again")
@@ -150,7 +109,7 @@ class Counting:
         self._metrics.erased_sentences.inc(event.sentences)
         log.info("an erasure is %s: %d turns, %d memories", event.result, event.turns, event.memories)
 
-    def _news_lost(self, event: NewsLost) -> None:
+    def _news_lost(self, event: events.NewsLost) -> None:
         self._metrics.news_outages.labels("begun").inc()
         log.warning(
             "other replicas are not told of changes, or not heard (%s): until that is so again, changes show when hot"
@@ -158,7 +117,7 @@ class Counting:
             event.why,
         )
 
-    def _news_back(self, event: NewsBack) -> None:
+    def _news_back(self, event: events.NewsBack) -> None:
         self._metrics.news_outages.labels("ended").inc()
         log.info("other replicas are told of changes, and heard, again")
 
@@ -214,3 +173,14 @@ class Counting:
 def _add(counter: Counter, numbers: Mapping[str, int]) -> None:
     for label, number in numbers.items():
         counter.labels(label).inc(number)
+
+
+def _by_fields(kind: type[Event], counter: Counter, labels: Sequence[str]) -> Callable[[Event], None]:
+    """Counts events of this kind. A label is the field of its name; another field says how many, else it is one."""
+    number = next((name for name in kind.__struct_fields__ if name not in labels), None)
+    labelled = cache(counter.labels)
+
+    def count(event: Event) -> None:
+        labelled(*(getattr(event, name) for name in labels)).inc(1 if number is None else getattr(event, number))
+
+    return count

@@ -1,4 +1,5 @@
-"""Ports that measure: each wraps the real one and counts and times its calls. Only the composition root uses them."""
+"""Ports that measure: each wraps the real one and counts and times its calls; and how late the event loop is. Only the
+composition root uses them."""
 
 from __future__ import annotations
 
@@ -6,6 +7,9 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
+
+from prometheus_client import Histogram
 
 from semmem.memory import Message, Vector
 from semmem.ports.embedder import Embedder, EmbedderWrapper
@@ -92,44 +96,45 @@ class MeteredEmbedder(EmbedderWrapper):
         return vector
 
 
+@dataclass(eq=False)
 class MeteredModel:
     """A LanguageModel whose calls are timed by role and by the kind of failure; not by name, of which there may be as
     many as clients think of. ``name``: the one that is configured, for traces."""
 
-    def __init__(self, model: ServedModel, metrics: Metrics, role: str, *, name: str = "") -> None:
-        self._model = model
-        self._metrics = metrics
-        self._role = role
-        self._name = name
+    model: ServedModel
+    metrics: Metrics
+    role: str
+    _: KW_ONLY
+    name: str = ""
 
     async def complete(
         self, messages: Sequence[Message], *, timeout_s: float, json_schema: dict[str, object] | None = None
     ) -> str:
-        with _model_call(self._metrics, self._role, "chat", self._name):
-            return await self._model.complete(messages, timeout_s=timeout_s, json_schema=json_schema)
+        with _model_call(self.metrics, self.role, "chat", self.name):
+            return await self.model.complete(messages, timeout_s=timeout_s, json_schema=json_schema)
 
     def named(self, name: str) -> MeteredModel:
-        return MeteredModel(self._model.named(name), self._metrics, self._role)
+        return MeteredModel(self.model.named(name), self.metrics, self.role)
 
     async def close(self) -> None:
         """Whoever has the measured model has no other to close."""
-        await self._model.close()
+        await self.model.close()
 
 
+@dataclass(eq=False)
 class MeteredReranker:
     """A Reranker whose calls are timed as those of a model in the role ``rerank``."""
 
-    def __init__(self, reranker: Reranker, metrics: Metrics) -> None:
-        self._reranker = reranker
-        self._metrics = metrics
+    reranker: Reranker
+    metrics: Metrics
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout_s: float) -> list[float]:
-        with _model_call(self._metrics, "rerank", "rerank"):
-            return await self._reranker.rerank(query, texts, timeout_s=timeout_s)
+        with _model_call(self.metrics, "rerank", "rerank"):
+            return await self.reranker.rerank(query, texts, timeout_s=timeout_s)
 
     async def close(self) -> None:
         """Whoever has the measured reranker has no other to close."""
-        await self._reranker.close()
+        await self.reranker.close()
 
 
 @contextmanager
@@ -149,3 +154,26 @@ def _model_call(metrics: Metrics, role: str, operation: str, model: str = "") ->
         raise
     finally:
         metrics.model_seconds.labels(role, status).observe(time.perf_counter() - started)
+
+
+# --- the event loop --------------------------------------------------------------------------------------------------
+
+BUSY_S = 0.1
+IDLE_S = 1.0
+"""Between two looks, while requests come and while none does: each look costs some 0.1 ms of processor time."""
+
+
+async def watch_loop(
+    lag_seconds: Histogram, requests: Callable[[], int], *, busy_s: float = BUSY_S, idle_s: float = IDLE_S
+) -> None:
+    """How late the event loop comes to what is due: what any request or token waits for the code of others. Observe
+    it until cancelled. ``requests``: how many there have been."""
+    loop = asyncio.get_running_loop()
+    seen = requests()
+    pause_s = idle_s
+    while True:
+        due = loop.time() + pause_s
+        await asyncio.sleep(pause_s)
+        lag_seconds.observe(max(0.0, loop.time() - due))
+        now = requests()
+        pause_s, seen = idle_s if now == seen else busy_s, now

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from platform import python_version
+from typing import get_type_hints
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -18,6 +19,8 @@ from prometheus_client import (
 )
 
 from semmem import __version__
+from semmem.ports import events
+from semmem.ports.events import Event
 
 FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 1.0, 2.5)
 SLOW = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -36,6 +39,8 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         build = Info("semmem_build", "The version that runs.", registry=self.registry)
         build.info({"version": __version__, "python": python_version()})
+        self.of_events: dict[type[Event], tuple[Counter, Sequence[str]]] = {}
+        """What is counted by the fields of an event alone: by which labels."""
         count, gauge, times = self._count, self._gauge, self._times
 
         # request phase
@@ -55,13 +60,13 @@ class Metrics:
         self.retrieval_results = times(
             "llm_memory_retrieval_results", "Memories found per search.", "backend", buckets=COUNTS
         )
-        self.prompt_prefixes = count(
+        count(
             "semmem_prompt_prefixes",
             "What became of a session's earlier blocks in a request: kept, edited, or why none is there.",
-            "result",
+            of=events.PromptPrefix,
         )
-        self.rewrites = count("semmem_query_rewrites", "Queries a model was wanted for, by result.", "result")
-        self.reranks = count("semmem_reranks", "Searches reranked, by result.", "result")
+        count("semmem_query_rewrites", "Queries a model was wanted for, by result.", of=events.Rewritten)
+        count("semmem_reranks", "Searches reranked, by result.", of=events.Reranked)
 
         self.long_requests = count(
             "semmem_long_requests", "Requests long enough to be compressed, by what came of it.", "result"
@@ -71,13 +76,11 @@ class Metrics:
             "Estimated tokens of the messages of compressed requests, before and after.",
             "when",
         )
-        self.session_states = count(
-            "semmem_session_states", "States of long sessions that were to be made, by result.", "result"
-        )
+        count("semmem_session_states", "States of long sessions that were to be made, by result.", of=events.StateMade)
         self.session_states_waiting = gauge("semmem_session_states_waiting", "Long sessions whose state is to be made.")
 
         # response phase and journal
-        self.turns = count("llm_memory_turns", "Observed turns by how their answer ended.", "status")
+        count("llm_memory_turns", "Observed turns by how their answer ended.", of=events.TurnEnded)
         self.prompt_tokens = count(
             "semmem_prompt_tokens",
             "Tokens of prompts, of answers whose provider reported how many of them its prompt cache had.",
@@ -88,10 +91,10 @@ class Metrics:
         self.journal_turns = gauge("semmem_journal_turns", "Turns in the journal by state.", "state")
         self.journal_queue = gauge("semmem_journal_queue", "Halves of turns waiting to be committed.")
         self.journal_dropped = count("semmem_journal_dropped", "Halves lost to a full queue.")
-        self.history_messages = count(
+        count(
             "semmem_history_messages",
             "Messages of requests that were recovered from a history, or are not learnt from, by the reason.",
-            "result",
+            of=events.HistoryRead,
         )
         self.journal_commit_seconds = times("semmem_journal_commit_seconds", "One group commit.", "status")
 
@@ -171,11 +174,11 @@ class Metrics:
         )
 
         # other replicas
-        self.change_news = count(
+        count(
             "semmem_change_news",
             "Users whose memories changed, told to other replicas or heard of from them, by result; everybody counts"
             " as one.",
-            "result",
+            of=events.ChangesTold,
         )
         self.news_outages = count(
             "semmem_change_news_outages",
@@ -222,30 +225,31 @@ class Metrics:
             buckets=LAGS,
         )
 
-        self.config_reloads = count(
-            "semmem_config_reloads", "Times the configuration was read again, by outcome.", "outcome"
-        )
+        count("semmem_config_reloads", "Times the configuration was read again, by outcome.", of=events.ConfigReloaded)
 
         # doors
         self.streams = gauge("semmem_extproc_streams", "Open ext_proc streams.", "role")
-        self.streams_shed = count("semmem_extproc_streams_shed", "Streams closed at the limit.", "role")
-        self.door_errors = count("semmem_extproc_errors", "Failures nobody expected.", "role")
-        self.api_screened = count(
+        count("semmem_extproc_streams_shed", "Streams closed at the limit.", of=events.StreamShed)
+        count("semmem_extproc_errors", "Failures nobody expected.", of=events.StreamFailed)
+        count(
             "semmem_api_screened",
             "Texts told through the API that the write screen did not simply keep, by result.",
-            "result",
-            "reason",
+            of=events.ApiScreened,
         )
-        self.feedback = count("semmem_feedback", "Memories that users called helpful, or unhelpful.", "result")
-        self.api_requests = count("semmem_api_requests", "Management calls.", "route", "status")
-        self.api_limited = count(
-            "semmem_api_limited", "Management calls that came too soon, by whose limit it was.", "who"
-        )
-        self.api_audited = count("semmem_api_audited", "Lines of the audit log, written or failed to be.", "result")
+        count("semmem_feedback", "Memories that users called helpful, or unhelpful.", of=events.FeedbackGiven)
+        count("semmem_api_requests", "Management calls.", "route", "status", of=events.ApiAnswered)
+        count("semmem_api_limited", "Management calls that came too soon, by whose limit it was.", of=events.ApiLimited)
+        count("semmem_api_audited", "Lines of the audit log, written or failed to be.", of=events.ApiAudited)
         self.component_up = gauge("semmem_component_up", "1 when the component answers.", "component")
 
-    def _count(self, name: str, about: str, *labels: str) -> Counter:
-        return Counter(name, about, labels, registry=self.registry)
+    def _count(self, name: str, about: str, *labels: str, of: type[Event] | None = None) -> Counter:
+        """``of``: the event that is counted, by its texts where no labels are named."""
+        if of is not None:
+            labels = labels or tuple(field for field, kind in get_type_hints(of).items() if kind is str)
+        counter = Counter(name, about, labels, registry=self.registry)
+        if of is not None:
+            self.of_events[of] = counter, labels
+        return counter
 
     def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
         return Gauge(name, about, labels, registry=self.registry)

@@ -20,13 +20,13 @@ from semmem.background import Tasks
 from semmem.background.learner import watch_topics
 from semmem.config.settings import Settings
 from semmem.management.activity_api import Activity
-from semmem.management.health import create_health
+from semmem.management.server import create_health
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
 from semmem.reindex.reindexing import Reindexing
 from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
-from semmem.telemetry.loop_lag import watch_loop
+from semmem.telemetry.metering import watch_loop
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring import conversations, learning, maintenance, request
 from semmem.wiring import erasure as erasing

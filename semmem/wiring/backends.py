@@ -190,8 +190,7 @@ def tracing(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Trac
     if not rules.endpoint:
         return Tracing()
     try:  # optional packages, which take a fifth of a second to import
-        from semmem.telemetry.span_export import SpanExport, otlp_exporter
-        from semmem.telemetry.tracing import OtelTracer, Telling
+        from semmem.telemetry.tracing import OtelTracer, SpanExport, Telling, otlp_exporter
     except ModuleNotFoundError:
         raise TracingError("tracing.endpoint needs packages: pip install 'semmem[otel]'") from None
     value = rules.credential.get_secret_value()

@@ -20,8 +20,8 @@ from semmem.extraction.at_once import AtOnce
 from semmem.extraction.drift import DriftWatch
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.unlearning import Erase
+from semmem.management.api import Purging
 from semmem.management.engine_api import Engine, EngineStatus, ReloadState
-from semmem.management.erasing_api import Purging
 from semmem.memory import Scope
 from semmem.ports.events import Announce
 from semmem.ports.learning import BatchRules

@@ -21,7 +21,7 @@ from semmem.exchange import Exchange
 from semmem.exchange.explaining import Explaining
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
-from semmem.management.activity_api import Activity, activity_routes
+from semmem.management.activity_api import Activity, activity_routes, work_routes
 from semmem.management.api import create_api
 from semmem.management.audit import audit_routes
 from semmem.management.conversations_api import conversation_routes
@@ -30,15 +30,14 @@ from semmem.management.door import Guards
 from semmem.management.engine_api import engine_routes, reindex_routes, reload_routes
 from semmem.management.everybodys_api import backup_routes, everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
-from semmem.management.fields import MetadataLimits
 from semmem.management.memories import Memories
-from semmem.management.states_api import States, state_routes
+from semmem.management.retrieval import States, state_routes
+from semmem.management.routes import MetadataLimits
 from semmem.management.studio_site import STUDIO_PATH, create_site, to_studio
 from semmem.management.switch_api import SwitchDesk, switch_routes
 from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import usage_routes
 from semmem.management.web_tokens import VerifiedWebTokens
-from semmem.management.work_api import work_routes
 from semmem.ports.clock import Clock
 from semmem.ports.events import Announce
 from semmem.ports.spans import Tracer

@@ -166,7 +166,8 @@ def test_every_refusal_of_the_api_has_its_row_and_every_row_its_refusal() -> Non
 def samples() -> dict[str, set[str]]:
     """Every sample name that semmem can export, and its labels."""
     found: dict[str, set[str]] = {}
-    for family in vars(Metrics()).values():
+    metrics = Metrics()
+    for family in (*vars(metrics).values(), *(counter for counter, _ in metrics.of_events.values())):
         name, kind = getattr(family, "_name", None), getattr(family, "_type", None)
         if name is None:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -51,7 +51,7 @@ class World:
     async def take(self, *memories: Memory, signature: str = SIGNATURE, uses: Uses | None = None) -> dict[str, object]:
         told = [lines.memory_line(each, uses).decode() for each in memories]
         done = await self.imports.take(signature, told)
-        return {name: value for name, value in done.shown().items() if value}
+        return {name: value for name, value in asdict(done).items() if value}
 
 
 @pytest.fixture

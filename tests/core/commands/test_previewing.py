@@ -27,7 +27,8 @@ from semmem.management.memories import Memories
 from semmem.management.server import HttpListener
 from semmem.management.switch_api import SwitchDesk, switch_routes
 from semmem.management.token_api import Tokens, token_routes
-from semmem.memory import MemoryType, Scope
+from semmem.management.writing import NewMemory
+from semmem.memory import Scope
 from semmem.request.switches import Switches
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained
@@ -60,7 +61,7 @@ async def _serve(
         erasure=erasing.erasure,
         holds=erasing.holds,
     )
-    await memories.create(Scope("alice"), type=MemoryType.SEMANTIC, content="User likes green tea")
+    await memories.create(Scope("alice"), NewMemory(content="User likes green tea"))
     tokens = Tokens(journal, clock=lambda: 1e9)
     watch = RecordWatch(journal.switches_since, known := Switches(), what="switches", refresh_s=60.0)
     desk = SwitchDesk(journal, known, watch.refresh, entries_max=10, clock=lambda: 1e9)

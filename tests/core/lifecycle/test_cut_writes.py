@@ -11,6 +11,7 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.lifecycle.writes import Writes
+from semmem.management.writing import NewMemory
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
 from semmem.ports.learning import BatchRules
 from tests.core.lifecycle.erased_world import ErasedWorld, Store
@@ -154,7 +155,7 @@ async def test_a_create_that_an_erasure_met_is_tried_again_under_another_id(tmp_
     try:
         await store.open()
         world = ErasedWorld(tmp_path, store=store, journal=journal, extractor=None)
-        made = await world.memories.create(USER, type=MemoryType.SEMANTIC, content="User lives in Ghent")
+        made = await world.memories.create(USER, NewMemory(content="User lives in Ghent"))
         assert len(set(store.ids)) == 2
         assert made.id == store.ids[1]
     finally:

@@ -68,7 +68,7 @@ def test_a_route_cannot_name_a_code_that_the_table_has_not() -> None:
 
 async def test_every_code_is_met_by_some_operation(guarded: Guarded) -> None:
     told = guarded.app.openapi()
-    met = {code for operation in operations(told) for code in operation[TABLE]}
+    met = {code for _, _, operation in operations(told) for code in operation[TABLE]}
     assert met == set(PROBLEMS) - NO_OPERATION
     assert set(told[TABLE]) == set(PROBLEMS)
 
@@ -76,7 +76,7 @@ async def test_every_code_is_met_by_some_operation(guarded: Guarded) -> None:
 async def test_every_route_is_described_with_what_it_does_and_what_it_answers(guarded: Guarded) -> None:
     told = guarded.app.openapi()
     assert {(method.upper(), path) for path, methods in told["paths"].items() for method in methods} == set(NEEDS)
-    for operation in operations(told):
+    for _, _, operation in operations(told):
         name = operation["operationId"]
         assert operation.get("description"), f"{name} has no docstring"
         assert TABLE in operation, f"{name} does not say what it refuses: give its decorator **refuses(...)"
@@ -84,7 +84,7 @@ async def test_every_route_is_described_with_what_it_does_and_what_it_answers(gu
         (done,) = [answer for status, answer in operation["responses"].items() if status < "300"]
         for media_type, content in done["content"].items():
             assert media_type != "application/json" or _says_something(content["schema"]), f"{name} answers with what?"
-    assert len({operation["operationId"] for operation in operations(told)}) == len(NEEDS)
+    assert len({operation["operationId"] for _, _, operation in operations(told)}) == len(NEEDS)
 
 
 def _says_something(schema: Json) -> bool:

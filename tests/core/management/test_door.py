@@ -18,8 +18,7 @@ from semmem.background import Tasks
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.door import DoorRules, host_name
-from semmem.management.health import create_health
-from semmem.management.server import HttpListener
+from semmem.management.server import HttpListener, create_health
 from tests.core.management.test_api import ADMIN, Api
 from tests.support.cpu_time import of_this_machine
 

@@ -9,8 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from semmem.background import Tasks
-from semmem.management.health import create_health
-from semmem.management.server import HttpListener
+from semmem.management.server import HttpListener, create_health
 from semmem.telemetry.metrics import Metrics, MetricsPage
 
 

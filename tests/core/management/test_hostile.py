@@ -21,7 +21,7 @@ from semmem.background import Tasks
 from semmem.commands.asking import Api as Asking
 from semmem.commands.forgetting import _by_id
 from semmem.commands.operating import _revoke
-from semmem.management.segment import segment
+from semmem.management import segment
 from semmem.management.server import HttpListener
 from semmem.management.web_tokens import KeysUnavailable, NotValid, keys_at
 from tests.core.management.test_api import ADMIN, Api

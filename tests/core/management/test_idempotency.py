@@ -16,7 +16,7 @@ from semmem.management.api import create_api
 from semmem.management.door import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.token_api import Tokens, token_routes
-from semmem.memory import Memory, Scope
+from semmem.memory import Memory
 from semmem.ports.accounts import CallAnswer
 from semmem.ports.errors import JournalError
 from tests.core.management.test_api import ADMIN, ALICE, Api
@@ -120,10 +120,10 @@ async def test_a_call_that_is_under_way_is_not_begun_again(once: Once, monkeypat
     entered, gate = asyncio.Event(), asyncio.Event()
     create = once.api.memories.create
 
-    async def slowly(scope: Scope, **told: Any) -> Memory:
+    async def slowly(*asked: Any, **more: Any) -> Memory:
         entered.set()
         await gate.wait()
-        return await create(scope, **told)
+        return await create(*asked, **more)
 
     monkeypatch.setattr(once.api.memories, "create", slowly)
     async with asyncio.TaskGroup() as calls:
@@ -137,7 +137,7 @@ async def test_a_call_that_is_under_way_is_not_begun_again(once: Once, monkeypat
 
 
 async def test_a_call_that_failed_may_be_made_again_under_its_key(once: Once, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails(scope: Scope, **told: Any) -> Memory:
+    async def fails(*asked: Any, **more: Any) -> Memory:
         raise RuntimeError
 
     with monkeypatch.context() as broken:

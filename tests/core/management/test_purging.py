@@ -17,8 +17,7 @@ from semmem.background import Tasks
 from semmem.cli import main
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules
-from semmem.management.api import create_api
-from semmem.management.erasing_api import Purging
+from semmem.management.api import Purging, create_api
 from semmem.management.memories import Memories
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import JournalError, StoreFull

@@ -18,7 +18,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backup.restoring import Restored, revoke_tokens
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import AccessRules, Act, CallerRole, KnownTokens
-from semmem.management.activity_api import Activity, activity_routes
+from semmem.management.activity_api import Activity, activity_routes, work_routes
 from semmem.management.api import create_api
 from semmem.management.audit import audit_routes
 from semmem.management.conversations import Conversations
@@ -30,7 +30,6 @@ from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.switch_api import switch_routes
 from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import Usage, usage_routes
-from semmem.management.work_api import work_routes
 from semmem.ports.accounts import TokenRow
 from semmem.ports.conversations import ConversationLimits
 from semmem.ports.errors import JournalError, StoreUnavailable

@@ -11,7 +11,7 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.states_api import States, state_routes
+from semmem.management.retrieval import States, state_routes
 from semmem.ports.session_states import CurrentState, SessionState
 from semmem.retrieval.context import OPENING, strip_block
 from semmem.retrieval.fence import Fence

@@ -7,8 +7,8 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.management.access import AccessRules
+from semmem.management.activity_api import work_routes
 from semmem.management.api import create_api
-from semmem.management.work_api import work_routes
 from semmem.memory import Scope
 from semmem.ports.learning import BatchRules
 from tests.core.management.test_api import ADMIN, Api

@@ -17,7 +17,7 @@ from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.curation import curation_routes
 from semmem.management.door import DoorRules
-from semmem.management.fields import MetadataLimits, metadata_problem
+from semmem.management.routes import MetadataLimits, metadata_problem
 from semmem.management.writing import WriteScreen
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import StoreTimeout, StoreUnavailable

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 
-from semmem.telemetry.loop_lag import watch_loop
+from semmem.telemetry.metering import watch_loop
 from semmem.telemetry.metrics import Metrics
 
 

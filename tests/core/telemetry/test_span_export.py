@@ -14,8 +14,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from semmem.background import OffloadThreads
 from semmem.ports.spans import NOWHERE
 from semmem.telemetry.metrics import Metrics
-from semmem.telemetry.span_export import SpanExport, otlp_exporter
-from semmem.telemetry.tracing import OtelTracer
+from semmem.telemetry.tracing import OtelTracer, SpanExport, otlp_exporter
 from tests.support.collector import collector
 from tests.support.ports import free_port
 
@@ -129,7 +128,7 @@ async def test_the_real_exporter_gives_up_in_its_time_and_is_quiet(caplog: pytes
     exporting.end(1)
     await exporting.export.flush()
     assert exporting.counted("failed") == 1
-    assert [record.name for record in caplog.records] == ["semmem.telemetry.span_export"]
+    assert [record.name for record in caplog.records] == ["semmem.telemetry.tracing"]
 
 
 async def test_a_credential_is_sent_in_its_header_and_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

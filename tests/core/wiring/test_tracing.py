@@ -51,7 +51,7 @@ async def test_what_ended_is_exported_before_the_process_ends() -> None:
 
 
 async def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "semmem.telemetry.span_export", None)
+    monkeypatch.setitem(sys.modules, "semmem.telemetry.tracing", None)
     async with AsyncExitStack() as stack:
         with pytest.raises(TracingError, match=r"pip install 'semmem\[otel\]'"):
             tracing(settings("http://127.0.0.1:9/v1/traces"), Metrics(), stack)

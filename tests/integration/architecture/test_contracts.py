@@ -88,7 +88,7 @@ VIOLATIONS = {
     "gRPC in the exchange": ("semmem/exchange/exchange.py", "grpc"),
     "protobuf in turns": ("semmem/turns/observation.py", "google.protobuf"),
     "our own messages in the exchange": ("semmem/exchange/exchange.py", "semmem._proto.semmem_ext_proc_pb2"),
-    "gRPC in management": ("semmem/management/health.py", "grpc"),
+    "gRPC in management": ("semmem/management/server.py", "grpc"),
     "SQL in management": ("semmem/management/memories.py", "sqlalchemy"),
     "SQLite in Milvus' family": ("semmem/backends/milvus/rows.py", "sqlite3"),
     "Milvus in the journal's family": ("semmem/backends/sql/tables.py", "pymilvus"),
