@@ -1,80 +1,39 @@
 """Numbers of bank accounts and identity documents in a text.
 
 An IBAN is known by its own form (ISO 13616: the length that its country has, check digits modulo 97). Other such
-numbers look like any number, a telephone's or an order's: they are known by the words before them.
+numbers look like any number, a telephone's or an order's: they are known by the words before them
+(account_numbers.json).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 DIGITS_MIN = 6
 """What has fewer digits is a year, a price or an age rather than the number of an account or a document."""
 MIXED_CHARS_MIN, MIXED_DIGITS_MIN = 8, 3
 """Of letters and digits a number of a document needs so many."""
 
-_OF_LENGTH = {
-    15: "NO",
-    16: "BE",
-    18: "DK FI FK FO GL NL SD",
-    19: "MK SI",
-    20: "AT BA EE KZ LT LU MN XK",
-    21: "CH HR LI LV",
-    22: "BG BH CR DE GB GE IE ME RS VA",
-    23: "AE GI IL IQ OM SO TL",
-    24: "AD CZ ES MD PK RO SA SE SK TN VG",
-    25: "LY PT ST",
-    26: "IS TR",
-    27: "BI DJ FR GR IT MC MR SM",
-    28: "AL AZ BY CY DO GT HN HU LB NI PL SV",
-    29: "BR EG PS QA UA",
-    30: "JO KW MU YE",
-    31: "MT SC",
-    32: "LC",
-    33: "RU",
+_DATA = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+_LENGTHS = {
+    country: int(length) for length, countries in _DATA["iban_lengths"].items() for country in countries.split()
 }
-"""Countries by the length of their IBANs, as they are registered."""
-_LENGTHS = {country: length for length, countries in _OF_LENGTH.items() for country in countries.split()}
+"""Of IBANs by country, as they are registered."""
 _IBAN_START = re.compile(r"(?:(?<![a-z0-9])|(?<=iban))[a-z]{2}[0-9]{2}", re.IGNORECASE)
 _GAPS = " \u00a0\u202f-"
 
 _NO = r" ?(?:numbers?|no\b\.?|nr\b\.?|#)"
 _DE_NR = r"[- ]?(?:nummer|nr\b\.?)"
 _NUMBER_OF = "|".join(
-    (
-        rf"(?:(?:bank )?account|acct|routing){_NO}",
-        rf"(?:passport|identity (?:card|document)|id[ -]card|national id(?:entity)?|national insurance){_NO}",
-        rf"(?:social security|driv(?:er['’]?s?|ing) licen[cs]e){_NO}",
-        rf"(?:(?:bank)?konto|(?:reise)?pass|(?:personal)?ausweis|sozialversicherungs){_DE_NR}",
-        r"(?:num[eé]ro|[nN][°º]) (?:de |du )(?:la |ma |mon )?(?:compte(?: bancaire)?|passeport|carte d['’]identité"
-        r"|sécurité sociale)",
-        r"(?:n[uú]mero|n[°º]|núm\.) (?:de |del )(?:la |mi )?(?:cuenta(?: bancaria)?|pasaporte|documento de identidad"
-        r"|identidad|dni|seguridad social)",
-        r"(?:numero|n[°º]|n\.) (?:di |del |della |dell['’])(?:mio |mia )?(?:conto(?: corrente| bancario)?|passaporto"
-        r"|carta d['’]identità)",
-        r"(?:n[uú]mero|n[°º]) (?:da |do |de )(?:minha |meu )?(?:conta(?: bancária| corrente)?|passaporte"
-        r"|bilhete de identidade|cartão de cidadão|identidade)",
-        r"(?:(?:bank)?rekening|paspoort|identiteitskaart|id-kaart|burgerservice)nummer",
-        r"kontonummer|numer konta|номер (?:сч[её]та|паспорта)",
-    )
+    (rf"(?:{'|'.join(_DATA['english'])}){_NO}", rf"(?:{'|'.join(_DATA['german'])}){_DE_NR}", *_DATA["elsewhere"])
 )
 """Words that say "number" themselves: others may stand between them and it."""
-_THING = "|".join(
-    (
-        r"iban|bank account|bankkonto|kontoverbindung|compte bancaire|rib|cuenta bancaria|clabe|cont[oa] corrente",
-        r"conto bancario|conta bancária|bankrekening|rekening",
-        r"passport|reisepass|personalausweis|passeport|carte d['’]identité|pasaporte|dni|cédula",
-        r"nie(?=(?: es)?\W{0,3}[xyz]-?\d)",
-        r"passaporto|carta d['’]identità|passaporte|bilhete de identidade|cartão de cidadão|rg|cpf|nif|paspoort",
-        r"identiteitskaart|id-kaart|bsn|(?:identity|id) card|national id|ssn",
-    )
-)
+_THING = "|".join(_DATA["things"])
 """Words for the thing: the number stands right behind them, or behind "is"."""
-_UNSPACED = (
-    "口座番号|銀行口座|(?:パスポート|旅券)番号|マイナンバー|個人番号|身分証(?:明書)?番号|免許証番号|在留カード番号"
-    "|银行(?:账号|卡号|账户)|护照号码?|身份证号?码?|(?:계좌|여권|주민(?:등록)?) ?번호"
-)
+_UNSPACED = "|".join(_DATA["unspaced"])
 _IS = (
     r"(?:\s(?:is|was|ist|lautet|war|est(?: le)?|es(?: el)?|era|é(?: o)?|è(?: il)?)\b"
     r"|[ \u00a0]?(?:[:=：#是はが은는]|n[°º]))"

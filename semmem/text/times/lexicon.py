@@ -1,4 +1,4 @@
-"""Words of five languages and the class of each. One letter is one class; ``grammar`` is written in these letters.
+"""Words of five languages (lexicon.json) and the class of each. One letter is a class; ``grammar`` is written in them.
 
 d  a day by its distance (value: days)     L T X  last, this, next (before)     l x  the same (after)
 U  unit of time                            P  part of a day                     W w  weekday, short form
@@ -12,6 +12,9 @@ F  from, between      o  to, and           p  a plural noun                     
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from semmem.text.number_words import CARDINALS, FRENCH, GERMAN, SPANISH
 from semmem.text.times.names import MONTHS, WEEKDAYS
 
@@ -21,70 +24,25 @@ AMBIGUOUS_MONTHS = {"march": 3, "april": 4, "may": 5, "june": 6, "august": 8, "m
 """Months that are also verbs, names, planets or sauces."""
 
 
-def _words(letter: str, rows: str) -> dict[str, Entry]:
-    """``rows``: "value: word word, value: word". A value of digits is a number."""
-    found: dict[str, Entry] = {}
-    for row in rows.split(","):
-        value, _, words = row.partition(":")
-        name = value.strip()
-        read: object = int(name) if name.lstrip("-").isdigit() else name
-        found |= dict.fromkeys(words.split(), (letter, read))
-    return found
+_DATA = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 
 
-def _plain(letter: str, words: str) -> dict[str, Entry]:
-    return {word: (letter, word) for word in words.split()}
+def _valued(letter: str, values: dict[str, str]) -> dict[str, Entry]:
+    """A value of digits is a number."""
+    read = {name: int(name) if name.lstrip("-").isdigit() else name for name in values}
+    return {word: (letter, read[name]) for name, words in values.items() for word in words.split()}
 
 
 WORDS: dict[str, Entry] = {
-    **_plain("L", "last past previous letzte letzten letzter letztes letztem vergangene vergangenen vergangenes"),
-    **_plain("L", "vergangener últimos últimas último última pasado pasada"),
-    **_plain("T", "this diese diesen dieses dieser diesem este esta cette ce cet"),
-    **_plain("X", "next coming nächste nächsten nächster nächstes nächstem kommende kommenden próximo próxima"),
-    **_plain("l", "dernier dernière derniers dernières passé passée"),
-    **_plain("x", "prochain prochaine"),
-    **_plain("I", "in during im en throughout early mid late around mid-"),
-    **_plain("n", "on am"),
-    **_plain("f", "of de del du"),
-    **_plain("t", "the el le la los les den dem der"),
-    **_plain("e", "end beginning start middle anfang ende mitte"),
-    **_plain("A", "ago"),
-    **_plain("H", "hace vor"),
-    **_plain("s", "since seit depuis desde"),
-    **_plain("b", "before"),
-    **_plain("v", "after"),
-    **_plain("k", "every each jeden jede cada chaque"),
-    **_plain("F", "from between von zwischen entre"),
-    **_plain("o", "to and until till through bis und hasta y et"),
-    **_plain("N", "couple few"),
-    **_words("d", "0: today tonight heute hoy aujourd'hui, -1: yesterday gestern ayer hier, 1: tomorrow demain"),
-    **_words("d", "-2: vorgestern anteayer antier, 1: morgen mañana, 2: übermorgen"),
-    **_words("P", "part: morning afternoon evening night nacht abend noche"),
-    **_words("U", "day: day days tag tage tagen día días jour jours, week: week weeks woche wochen semana semanas"),
-    **_words("U", "week: semaine semaines, month: month months monat monate monaten monats mes meses mois"),
-    **_words("U", "year: year years jahr jahre jahren jahres año años an ans année, weekend: weekend wochenende"),
-    **_words("U", "quarter: quarter quartal"),
+    **{word: (letter, word) for letter, words in _DATA["plain"].items() for word in words.split()},
     **{name: ("W", number) for number, name in enumerate(WEEKDAYS)},
     **{name: ("M", number) for number, name in enumerate(MONTHS, 1) if name not in AMBIGUOUS_MONTHS},
-    **_words("W", "0: montag lunes lundi, 1: dienstag martes mardi, 2: mittwoch miércoles"),
-    **_words("W", "2: mercredi, 3: donnerstag jueves jeudi, 4: freitag viernes vendredi"),
-    **_words("W", "5: samstag sábado samedi, 6: sonntag domingo dimanche"),
-    **_words("w", "0: mon, 1: tue tues, 2: wed, 3: thu thur thurs, 4: fri, 5: sat, 6: sun"),
-    **_words("M", "1: jan januar enero janvier, 2: feb februar febrero février, 3: märz marzo"),
-    **_words("M", "4: abril avril, 6: juni junio juin, 7: juli julio juillet, 8: agosto août"),
-    **_words("M", "9: sept septiembre septembre, 10: oct oktober octubre octobre"),
-    **_words("M", "11: nov noviembre novembre, 12: dezember diciembre décembre"),
-    **_words("c", "3: mar, 4: apr, 6: jun, 7: jul, 8: aug, 12: dec"),
-    **_words("S", "spring: spring frühling primavera printemps, summer: summer sommer verano été"),
-    **_words("S", "autumn: autumn fall herbst otoño automne, winter: winter invierno hiver"),
-    **_words("S", "christmas: christmas weihnachten, halloween: halloween"),
-    **_words("K", "1: q1, 2: q2, 3: q3, 4: q4"),
     **{word: ("N", value) for word, value in CARDINALS.items() if value},
     # not the French "sept", which is September in more languages
     **{word: ("N", value) for some in (GERMAN, SPANISH, FRENCH) for word, value in some.items() if word != "sept"},
-    **_words("N", "2: couple, 3: few"),
-    **_words("a", "1: a an ein eine einem einer un una une"),
 }
+for _letter, _values in _DATA["valued"].items():
+    WORDS |= _valued(_letter, _values)
 
 TELLING = (
     frozenset(word for word, (letter, _) in WORDS.items() if letter in "dPUWwMcSK")
@@ -93,15 +51,9 @@ TELLING = (
 )
 """Every time is named with one of these words, or a digit, or in Chinese."""
 
-PHRASES: dict[str, tuple[tuple[tuple[str, ...], Entry], ...]] = {
-    "day": ((("day", "before", "yesterday"), ("d", -2)), (("day", "after", "tomorrow"), ("d", 2))),
-    "avant": ((("avant", "-", "hier"), ("d", -2)),),
-    "après": ((("après", "-", "demain"), ("d", 2)),),
-    "pasado": ((("pasado", "mañana"), ("d", 2)),),
-    "il": ((("il", "y", "a"), ("H", "il y a")),),
-    "from": ((("from", "now"), ("R", "from now")),),
-    "que": ((("que", "viene"), ("x", "que viene")),),
-}
+PHRASES: dict[str, list[tuple[tuple[str, ...], Entry]]] = {}
+for _words, _letter, _value in _DATA["phrases"]:
+    PHRASES.setdefault(_words[0], []).append((tuple(_words), (_letter, _value)))
 """Several words that are one."""
 
 MORNING_WORDS = frozenset({"morgen", "mañana"})
