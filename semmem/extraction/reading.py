@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from msgspec import structs
 
@@ -63,24 +63,21 @@ class _Own:
     forget: tuple[str, ...]
 
 
+@dataclass(eq=False, repr=False)
 class Reader:
     """Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end).
 
     ``strip_block`` removes semmem's own injected block from a text, ``hear`` what others say in it.
     """
 
-    def __init__(
-        self,
-        *,
-        strip_block: Callable[[str], str] = str,
-        hear: Callable[[str], Heard] = heard,
-        turn_chars_max: int = 16_000,
-    ) -> None:
-        if turn_chars_max < TURN_CHARS_MIN:
+    _: KW_ONLY
+    strip_block: Callable[[str], str] = str
+    hear: Callable[[str], Heard] = heard
+    turn_chars_max: int = 16_000
+
+    def __post_init__(self) -> None:
+        if self.turn_chars_max < TURN_CHARS_MIN:
             raise ValueError(f"turn_chars_max must be at least {TURN_CHARS_MIN}")
-        self._strip_block = strip_block
-        self._hear = hear
-        self._turn_chars_max = turn_chars_max
 
     def read(self, batch: Batch) -> Read:
         """The batch as an extractor sees it, and whose words are in it."""
@@ -100,7 +97,7 @@ class Reader:
         return [(turn, self._own(turn)) for turn in turns]
 
     def _own(self, turn: Turn) -> _Own:
-        one = self._hear(self._shorten(self._strip_block(turn.user_text)))
+        one = self.hear(self._shorten(self.strip_block(turn.user_text)))
         asked = asked_of(one.text)
         return _Own(asked.rest, one.alone, one.mixed, asked.forget if one.alone or asked.single else ())
 
@@ -109,8 +106,8 @@ class Reader:
         return tuple(structs.replace(turn, user_text=one.text) for turn, one in found if one.text.strip())
 
     def _shorten(self, text: str) -> str:
-        half = self._turn_chars_max // 2
-        return text if len(text) <= self._turn_chars_max else f"{text[:half]}\n{text[-half:]}"
+        half = self.turn_chars_max // 2
+        return text if len(text) <= self.turn_chars_max else f"{text[:half]}\n{text[-half:]}"
 
 
 def text_of(turns: Iterable[Turn]) -> str:

@@ -61,16 +61,16 @@ class Settled:
     pairs: tuple[str, ...] = ()
 
 
+@dataclass(eq=False, repr=False)
 class Unsettled:
     """Finds pairs in the store, and writes down how they were settled."""
 
-    def __init__(self, store: Store, records: WriteRecords) -> None:
-        self._store = store
-        self._records = records
+    store: Store
+    records: WriteRecords
 
     async def pairs(self, user: str) -> list[Pair]:
         """The pairs of which both are still retrieved, those said last first. Raises StoreError."""
-        listed = await self._store.list(Scope(user), limit=MEMORIES_MAX)
+        listed = await self.store.list(Scope(user), limit=MEMORIES_MAX)
         active = {memory.id: memory for memory in listed if memory.status is MemoryStatus.ACTIVE}
         found = {frozenset((memory.id, other)) for memory in active.values() for other in _unsettled_with(memory)}
         pairs = [_pair(*(active[one] for one in ids)) for ids in found if len(ids) == 2 and ids <= active.keys()]
@@ -98,7 +98,7 @@ class Unsettled:
         older, newer = await self._now(pair.older), await self._now(pair.newer)
         if older is None or newer is None:
             return False
-        writes = Writes(self._store, self._records, batch)
+        writes = Writes(self.store, self.records, batch)
         settled = _without(older, newer.id, now)
         if (why := _REMOVES.get(verdict)) is not None:
             reasons = {SUPERSEDED_BY: newer.id, SUPERSEDED_WHY: why}
@@ -110,7 +110,7 @@ class Unsettled:
 
     async def _now(self, memory: Memory) -> Memory | None:
         """The memory as it is, with its vector, if it is still retrieved and says what was judged."""
-        found = await self._store.get(Scope(memory.user), memory.id)
+        found = await self.store.get(Scope(memory.user), memory.id)
         same = found is not None and found.status is MemoryStatus.ACTIVE and found.content == memory.content
         return found if same else None
 

@@ -31,7 +31,6 @@ from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
 from semmem.extraction import (
     answers,
-    broken_json,
     forget_requests,
     model_items,
     model_judge,
@@ -42,7 +41,6 @@ from semmem.extraction import (
     unlearning,
     waiting_words,
     weighing,
-    wrong_notes,
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
@@ -115,7 +113,9 @@ def _functions(module_name: str) -> Iterator[str]:
         if inspect.isfunction(value) and _takes_text(value):
             yield f"{prefix}.{name}"
         elif inspect.isclass(value) and not getattr(value, "_is_protocol", False):
-            methods = ((m, f) for m, f in vars(value).items() if not m.startswith("_") and inspect.isfunction(f))
+            public = ((m, f) for m, f in vars(value).items() if not m.startswith("_") and inspect.isfunction(f))
+            # a field's default may be a function, which is found where it is written
+            methods = ((m, f) for m, f in public if f.__qualname__.startswith(f"{name}."))
             yield from (f"{prefix}.{name}.{method}" for method, function in methods if _takes_text(function))
 
 
@@ -353,11 +353,11 @@ REGISTRY: Mapping[str, Call] = {
     # extraction
     "extraction.answers.json_values": lambda t: list(answers.json_values(t)),
     "extraction.answers.read_answer": answers.read_answer,
-    "extraction.broken_json.read_broken": lambda t: broken_json.read_broken("{" + t, 0),
+    "extraction.answers.read_broken": lambda t: answers.read_broken("{" + t, 0),
     "extraction.model_facts.Facts.of": _made_facts,
     "extraction.model_facts.line_of": lambda t: line_of({"turn": t[:4000]}),
     "extraction.model_items.parse_items": lambda t: _refusing(lambda: model_items.parse_items(t)),
-    "extraction.wrong_notes.wrong_notes": lambda t: wrong_notes.wrong_notes([{"wrong": 1, "why": t}], {0}),
+    "extraction.model_items.wrong_notes": lambda t: model_items.wrong_notes([{"wrong": 1, "why": t}], {0}),
     "extraction.model_items.read_items": lambda t: _refusing(lambda: model_items.read_items('{"facts": [' + t)),
     "extraction.phrasing.ShownTexts.is_the_user": lambda t: ShownTexts([t], [t]).is_the_user(t[:1000] or "-", t),
     "extraction.phrasing.TurnText.phrased": _phrased,

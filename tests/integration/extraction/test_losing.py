@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, memory_id
-from semmem.extraction.comparing import NO_OPINIONS
+from semmem.extraction.comparing import NO_OPINIONS, Comparing
 from semmem.extraction.contradiction import Verdict, closed, nameless, parts
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.model_judge import Opinions
@@ -134,7 +134,7 @@ class World:
         self.vectors = vectors
         self.store = InProcessStore()
         self.dedup = Dedup(
-            self.store, journal, judge=closed, pair_judge=PairJudge(Known(vectors), InThread(), pairs_max=20)
+            Comparing(self.store, judge=closed, pair_judge=PairJudge(Known(vectors), InThread(), pairs_max=20)), journal
         )
         self.told = 0
 
