@@ -8,7 +8,7 @@ dated, kept, no longer retrieved. Without a judge, cosines above ``update_thresh
 
 A memory is retired only when nothing of it is left over, and a fact dropped only when it is said already: word for
 word, as part of what a memory says, or as a paraphrase of which the trained judge is sure
-(``contradiction.verdict.SAME_MIN``) and that says no more. ``contradiction.may`` holds opinions and closed forms to
+(``contradiction.verdict.SAME_MIN``) and that says no more. ``verdict.may`` holds opinions and closed forms to
 that. What went is in ``Placed.removals``, with its reason.
 """
 
@@ -18,34 +18,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from semmem.extraction.candidate import (
-    Candidate,
-    as_released,
-    confirmed,
-    created,
-    reconsidered,
-    superseded,
-    updated,
-)
+from semmem.extraction.candidate import Candidate, as_released, confirmed, created, reconsidered, updated
 from semmem.extraction.comparing import NO_OPINIONS, Compared, Comparing, with_vector
 from semmem.extraction.model_judge import Opinions
 from semmem.extraction.placed import PAIR_FOUND, Action, Placed, Removal
 from semmem.extraction.retiring import Retiring
 from semmem.extraction.screen import same_text
+from semmem.lifecycle.spared import replaced_by, superseded
 from semmem.lifecycle.writes import Writes
-from semmem.memory import (
-    CONTRADICTED,
-    QUARANTINED,
-    REPEATED,
-    REWRITTEN,
-    SUPERSEDED_BY,
-    SUPERSEDED_WHY,
-    UNSETTLED,
-    Hit,
-    Memory,
-    MemoryStatus,
-    Scope,
-)
+from semmem.memory import CONTRADICTED, QUARANTINED, REPEATED, REWRITTEN, UNSETTLED, Hit, Memory, MemoryStatus, Scope
 from semmem.ports.learning import ProvisionalRecords
 from semmem.ports.memory_records import MemoryRecords
 
@@ -149,9 +130,7 @@ class Dedup:
 
     async def _put_outdated(self, new: Candidate, newer: Memory) -> Placed:
         """Keep the fact as history only."""
-        told = created(new)
-        metadata = {**told.metadata, SUPERSEDED_BY: newer.id, SUPERSEDED_WHY: CONTRADICTED}
-        put = await self._writes(new).put(replace(told, status=MemoryStatus.SUPERSEDED, metadata=metadata))
+        put = await self._writes(new).put(replaced_by(created(new), (newer.id, CONTRADICTED)))
         removals = (Removal(CONTRADICTED, new.id, newer.id),) if put else ()
         return Placed(Action.OUTDATED if put else Action.FORGOTTEN, removals, newer.id)
 
@@ -203,7 +182,7 @@ class Dedup:
         new = reconsidered(held, batch, now)
         found = await self.comparing.compared(new)
         if found.same is not None:
-            await self._writes(new).replace(held, superseded(held, new, found.same.id, REPEATED))
+            await self._writes(new).replace(held, superseded(held, found.same.id, now, REPEATED))
             return Action.UNCHANGED, found.same
         released = as_released(held, now)
         # First what stays: where the hold is cut off, or the process dies, there are doubles then, and no hole.

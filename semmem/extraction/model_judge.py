@@ -13,7 +13,7 @@ from pathlib import Path
 
 from semmem.extraction.answers import json_values
 from semmem.extraction.asked_model import as_line, asked
-from semmem.extraction.contradiction import Verdict, may
+from semmem.extraction.contradiction.verdict import Verdict, may
 from semmem.memory import Message, Role, Turn
 from semmem.ports.errors import ModelRefused
 from semmem.ports.models import LanguageModel, NamedModels, exactly

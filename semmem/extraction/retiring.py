@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from semmem.extraction.candidate import Candidate, settled, superseded, updated
+from semmem.extraction.candidate import Candidate, settled, updated
 from semmem.extraction.comparing import with_vector
 from semmem.extraction.placed import PAIR_REPLACED, Action, Placed, Removal
-from semmem.lifecycle.spared import reinstated
+from semmem.lifecycle.spared import reinstated, superseded
 from semmem.lifecycle.writes import Writes
 from semmem.memory import (
     CONTRADICTED,
@@ -25,7 +25,7 @@ from semmem.memory import (
     Scope,
 )
 from semmem.ports.memory_records import WriteRecords
-from semmem.ports.store import Store
+from semmem.ports.store import Store, list_all
 
 
 @dataclass(eq=False, repr=False)
@@ -58,7 +58,7 @@ class Retiring:
             old = await with_vector(self.store, hit.memory)
             if old is None or old.status is not MemoryStatus.ACTIVE:
                 continue
-            if await self._writes(new).replace(old, superseded(old, new, by)):
+            if await self._writes(new).replace(old, superseded(old, by, new.now)):
                 gone.append(Removal(CONTRADICTED, old.id, by))
         return tuple(gone)
 
@@ -82,7 +82,7 @@ class Retiring:
 
     async def retire(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
         """Let a memory be retrieved no more, for this reason, in favour of ``by``; the version before is history."""
-        replaced = await self._writes(new).replace(held, superseded(held, new, by, why))
+        replaced = await self._writes(new).replace(held, superseded(held, by, new.now, why))
         return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if replaced else (), by)
 
     async def withdraw(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
@@ -108,7 +108,7 @@ class Retiring:
     async def reinstate(self, replaced: str, new: Candidate, *, since: float = 0.0) -> list[str]:
         """Let those memories be retrieved again that memory ``replaced`` has contradicted ``since`` then; their ids."""
         scope = Scope(new.turn.scope.user)
-        memories = await self.store.list(scope, limit=max(1, await self.store.count(scope)))
+        memories = await list_all(self.store, scope)
         back = [memory for memory in memories if was_replaced(memory, replaced) and memory.updated_at >= since]
         return [old.id for old in back if await self._writes(new).replace(old, reinstated(old, new.now))]
 

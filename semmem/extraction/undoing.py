@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from semmem.extraction.candidate import Candidate, reconsidered
 from semmem.extraction.retiring import was_replaced
 from semmem.extraction.settling import SettlingRecords, rewritten_by
 from semmem.extraction.storing import Storing
-from semmem.lifecycle.spared import as_settled
+from semmem.lifecycle.spared import as_settled, without
 from semmem.memory import ASKED_TO_FORGET, CHANGES_STANDING, SUPERSEDED_WHY, UNDONE, Memory, MemoryStatus, Scope
-from semmem.ports.store import Store
+from semmem.ports.store import Store, list_all
 
 
 class NothingToUndo(Exception):
@@ -86,7 +86,7 @@ class Undoing:
     async def _replaces(self, held: Memory) -> bool:
         """Whether there is something that it took the place of, or did until an earlier try was cut off."""
         user = Scope(held.user)
-        memories = await self.store.list(user, limit=max(1, await self.store.count(user)), vectors=False)
+        memories = await list_all(self.store, user, vectors=False)
         if any(was_replaced(memory, held.id) for memory in memories):
             return True
         later = [each for each in memories if each.status is MemoryStatus.ACTIVE and each.updated_at >= held.updated_at]
@@ -106,5 +106,4 @@ def _before(held: Memory, versions: Sequence[Memory]) -> Memory | None:
 
 def _as_known(before: Memory) -> Memory:
     """As it is known again, not as a change that could be undone in its turn: this was the one step."""
-    metadata = {name: value for name, value in before.metadata.items() if name != CHANGES_STANDING}
-    return as_settled(replace(before, metadata=metadata))
+    return as_settled(without(before, CHANGES_STANDING))

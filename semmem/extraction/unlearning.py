@@ -23,17 +23,8 @@ from semmem.extraction.waiting_words import WaitingWords
 from semmem.lifecycle.erasure import ErasurePending
 from semmem.lifecycle.passages import listed
 from semmem.lifecycle.spared import as_settled
-from semmem.memory import (
-    ASKED_TO_FORGET,
-    SUPERSEDED_WHY,
-    Memory,
-    MemoryStatus,
-    MemoryType,
-    Scope,
-    Turn,
-    Vector,
-)
-from semmem.ports.store import Store
+from semmem.memory import ASKED_TO_FORGET, SUPERSEDED_WHY, Memory, MemoryStatus, MemoryType, Scope, Turn, Vector
+from semmem.ports.store import Store, list_all
 from semmem.text.grounding import content_words
 from semmem.text.quoting import unquoted
 from semmem.text.words import is_unspaced
@@ -74,11 +65,9 @@ class Unlearning:
 
     async def _known(self, turn: Turn) -> list[Memory]:
         """What was told before the turn and can be seen from its project."""
-        user = Scope(turn.scope.user)
-        found = await self.store.list(user, limit=max(1, await self.store.count(user)))
         return [
             memory
-            for memory in found
+            for memory in await list_all(self.store, Scope(turn.scope.user))
             if memory.status is MemoryStatus.ACTIVE
             and memory.said_at <= turn.opened_at
             and memory.source.turn != turn.id

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from semmem.lifecycle.spared import superseded
 from semmem.lifecycle.writes import Writes
 from semmem.memory import SUMMARISED, SUMMARY_OF, Memory, MemoryType
 from semmem.ports.errors import ModelRefused
 from semmem.ports.models import exactly
 from semmem.text.grounding import SourceText, names, numbers
-from semmem.upkeep.consolidation import cosines, superseded, unchanged
+from semmem.upkeep.consolidation import cosines, unchanged
 from semmem.upkeep.model_writing import ModelWriting, WritingRules, Written, made_id, one_line
 
 _RULES = Path(__file__).with_suffix(".txt").read_text("utf-8").rstrip("\n")

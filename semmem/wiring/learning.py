@@ -14,7 +14,7 @@ from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.comparing import Comparing
-from semmem.extraction.contradiction import closed
+from semmem.extraction.contradiction.verdict import closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.llm import LlmExtractor

@@ -24,28 +24,29 @@ TEXT_CHARS_MAX = 500
 _WORDS = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
 
 
-def _listed(name: str) -> frozenset[str]:
+def listed(name: str) -> frozenset[str]:
+    """The words of words.json under a name."""
     return frozenset(" ".join(_WORDS[name]).split())
 
 
-SELF = _listed("self")
+SELF = listed("self")
 """Who tells: "User" in a fact is "I" in the user's own words."""
-OWN = _listed("own")
-NEGATIONS = stop_words.NEGATIONS | _listed("negations")
-ENDING = _listed("ending")
+OWN = listed("own")
+NEGATIONS = stop_words.NEGATIONS | listed("negations")
+ENDING = listed("ending")
 """What says that something has come to its end. Not "until": what lasts until May lasts."""
-CHANGE = _listed("change")
+CHANGE = listed("change")
 """What says that something is not what it was."""
-ADDING = _listed("adding")
-PAST = _listed("past") | {past for past, _ in IRREGULAR_VERBS.values()} - frozenset(
+ADDING = listed("adding")
+PAST = listed("past") | {past for past, _ in IRREGULAR_VERBS.values()} - frozenset(
     "cost set put read cut let hurt quit".split()
 )
-CORRECTING = _listed("correcting")
+CORRECTING = listed("correcting")
 """What a correction opens with."""
-DIRECTIONS = _listed("directions")
+DIRECTIONS = listed("directions")
 """Prepositions that make something else of what stands behind them."""
-INDEFINITE = _listed("indefinite")
-KIN = _listed("kin")
+INDEFINITE = listed("indefinite")
+KIN = listed("kin")
 """Who belongs to somebody: what is said of one of them is not said of another."""
 _CALLED = {name: line.split()[0] for line in _WORDS["called"] for name in line.split()[1:]}
 """Other words for the same person."""

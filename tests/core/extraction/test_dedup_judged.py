@@ -6,7 +6,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.comparing import Comparing
-from semmem.extraction.contradiction import Verdict
+from semmem.extraction.contradiction.verdict import Verdict
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action, Placed, Removal
 from semmem.memory import MemoryStatus, MemoryType, Scope

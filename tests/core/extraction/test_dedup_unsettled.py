@@ -9,7 +9,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.comparing import Comparing
-from semmem.extraction.contradiction import Judged, Verdict, closed
+from semmem.extraction.contradiction.verdict import Judged, Verdict, closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.placed import PAIR_FOUND, PAIR_REPLACED, Action

@@ -117,7 +117,7 @@ async def test_a_batch_is_learnt_by_way_of_a_worker_process(worker: WorkerProces
 
 
 def _same_words(old: str, new: str, _cosine: float) -> Any:
-    from semmem.extraction.contradiction import Verdict
+    from semmem.extraction.contradiction.verdict import Verdict
 
     return Verdict.SAME if old == new else Verdict.DIFFERENT
 
