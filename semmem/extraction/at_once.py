@@ -17,8 +17,7 @@ from semmem.extraction.reading import ForgetRequest, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, same_text
 from semmem.extraction.settling import SettlingRecords
-from semmem.extraction.storing import UNSTORABLE, Storing
-from semmem.extraction.tracing import extracted, tell
+from semmem.extraction.storing import UNSTORABLE, Storing, extracted, tell
 from semmem.extraction.unlearning import Unlearning
 from semmem.lifecycle.spared import as_settled
 from semmem.memory import Fact, Scope, Turn

@@ -28,8 +28,7 @@ from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened
 from semmem.extraction.session_summary import ENDS, SessionSummariser
 from semmem.extraction.settling import Provisional, Settling, SettlingRecords
-from semmem.extraction.storing import UNSTORABLE, Storing
-from semmem.extraction.tracing import extracted, tell
+from semmem.extraction.storing import UNSTORABLE, Storing, extracted, tell
 from semmem.extraction.unlearning import Unlearning
 from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.memory import Fact, Memory

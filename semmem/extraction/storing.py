@@ -19,8 +19,10 @@ from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.work import InThread, reason
 from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact, Memory, Turn, Vector
+from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.learning import Batch, Extractor, Reviewed, Reviewer
 from semmem.ports.text_work import TextWork
 from semmem.text.grounding import SourceText
 from semmem.text.quoting import unquoted
@@ -120,3 +122,22 @@ def _screen_all(screening: Screening, facts: Sequence[Fact], said: SourceText) -
     """The screen's ruling for each fact. A fact with a key is a summary: it was held against the texts of its whole
     session already, and not against this batch."""
     return [screening(fact, said if fact.key is None else SourceText(fact.content)) for fact in facts]
+
+
+async def extracted(extractor: Extractor, shown: Batch, notes: Sequence[Memory] = ()) -> Reviewed:
+    """The extractor's facts, and its judgement of the notes where it gives one. Raises what it raises."""
+    with spans.step("semmem.extract") as span:
+        span.note("semmem.engine", extractor.name)
+        if notes and isinstance(extractor, Reviewer):
+            found = await extractor.review(shown, notes)
+        else:
+            found = Reviewed(await extractor.extract(shown))
+        span.note("semmem.facts", len(found.facts))
+    return found
+
+
+def tell(span: spans.Span, placed: Placed) -> None:
+    """What storing a fact did."""
+    span.note("semmem.action", placed.action.value)
+    if placed.id:
+        span.note(spans.RECORD_ID, placed.id)

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from semmem.extraction.asked_model import as_line
 from semmem.extraction.model_items import parse_items
+from semmem.lifecycle.writes import Writes
 from semmem.memory import Memory, Message, Role, Source
 from semmem.ports.embedder import Embedder
 from semmem.ports.memory_records import WriteRecords
@@ -72,6 +73,16 @@ class ModelWriting(Generic[Rules]):
             return "instruction"
         said = SourceText("\n".join(memory.content for memory in memories))
         return "" if said.grounds(content, share_min=self.rules.grounded_share_min) else "ungrounded"
+
+    async def _put(self, made: Memory, of: Sequence[Memory], hold_id: str, before: Memory | None = None) -> bool:
+        """Whether it may stay: where one that it is made of was forgotten meanwhile, its words must go with it."""
+        writes = Writes(self.store, self.records, hold_id)
+        if not await (writes.put(made) if before is None else writes.replace(before, made)):
+            return False
+        if all([await writes.allowed(memory) for memory in of]):
+            return True
+        await writes.retract(made)
+        return False
 
     async def _written(self, content: str, of: Sequence[Memory], role: str, now: float, **others: Any) -> Memory:
         """The text as a memory. It must not outlive what it was made of: the earliest end is its own."""

@@ -76,15 +76,9 @@ class Reflector(ModelWriting[ReflectionRules]):
             return None
         if not stands(made, {memory.id: memory for memory in found if memory is not None}):
             return None
-        writes = Writes(self.store, self.records, hold_id)
         if before is not None:
             made = replace(made, version=before.version + 1, created_at=before.created_at)
-        if not await (writes.put(made) if before is None else writes.replace(before, made)):
-            return None
-        if not all([await writes.allowed(memory) for memory in reflection.of]):  # one was forgotten meanwhile
-            await writes.retract(made)
-            return None
-        return made
+        return made if await self._put(made, reflection.of, hold_id, before) else None
 
     def _judged(self, content: str, notes: Sequence[object], memories: Sequence[Memory]) -> Written:
         """``too_few``: memories that it rests on."""

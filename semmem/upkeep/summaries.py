@@ -71,18 +71,15 @@ class Summariser(ModelWriting[SummaryRules]):
 
         Raises StoreError, JournalError and EmbedderError.
         """
-        writes = Writes(self.store, self.records, hold_id)
         originals = [await unchanged(self.store, memory) for memory in summary.of]
         found = [memory for memory in originals if memory is not None]
         if len(found) < len(originals):
             return None
         written = await self._memory(summary, now)
         # First what stays: a crash then leaves doubles, not holes.
-        if not await writes.put(written):
+        if not await self._put(written, found, hold_id):
             return None
-        if not all([await writes.allowed(old) for old in found]):  # one was forgotten: its words must go with it
-            await writes.retract(written)
-            return None
+        writes = Writes(self.store, self.records, hold_id)
         for old in found:
             await writes.replace(old, superseded(old, written.id, now, SUMMARISED))
         return written

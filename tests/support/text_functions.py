@@ -566,7 +566,7 @@ _WAITS = "awaits stores and models; what it reads of a text is done by functions
 NEEDLESS: Mapping[str, str] = {
     "extraction.at_once.AtOnce.read": "the extractor and the screen above, on a thread",
     "extraction.contradiction.verdict.bars_for": _NAMES,
-    "extraction.tracing.extracted": "the extractor above",
+    "extraction.storing.extracted": "the extractor above",
     "lifecycle.spared.Heirs.of": _VALUES,
     "lifecycle.spared.Heirs.of_left": _VALUES,
     "lifecycle.spared.as_own": _VALUES,

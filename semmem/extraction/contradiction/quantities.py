@@ -13,7 +13,7 @@ from semmem.text.times.names import MONTHS, WEEKDAYS
 from semmem.text.words import WORD
 
 NUMBERS = {**CARDINALS, **{word: value for word, value in ORDINALS.items() if value > 3}, "dozen": 12}
-"""Without "first", "second" and "third", which tell things apart (``lexicon.SIDES``)."""
+"""Without "first", "second" and "third", which tell things apart."""
 SCALES = {"k": 1e3, "m": 1e6, "grand": 1e3, **{word: float(value) for word, value in MULTIPLES.items()}}
 
 _DATA = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))

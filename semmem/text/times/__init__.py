@@ -1,6 +1,6 @@
 """Which times a text names, as intervals: "yesterday", "last May", "on 3 March 2024", "vor zwei Wochen", "去年五月".
 
-A fixed grammar of our own: words become classes (``lexicon``), patterns over the classes become rows of a table
+A fixed grammar of our own: words become classes (``tokens``), patterns over the classes become rows of a table
 (``grammar``), rows become dates (``calendar``). Everything reads forward with bounded steps, so the time taken grows
 with the length of the text and no faster. What could be something else ("may I", "march on", "for two weeks", a price,
 a version) is not a time: a wrong time hides memories, a missed one only does not help.

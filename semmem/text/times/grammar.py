@@ -11,8 +11,7 @@ from typing import Any
 
 from semmem.text.times import calendar, chinese
 from semmem.text.times.calendar import EARLIEST_S, LATEST_S, Interval, Towards
-from semmem.text.times.lexicon import TELLING
-from semmem.text.times.tokens import tokens
+from semmem.text.times.tokens import TELLING, tokens
 from semmem.text.words import WORD
 
 INTERVALS_MAX = 16
