@@ -27,8 +27,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from semmem.extraction.voice import model
-from semmem.extraction.voice.features import BUCKETS, shapes, words_of
+from semmem.extraction.voice import hearing
+from semmem.extraction.voice.hearing import BUCKETS, shapes, words_of
 from semmem.extraction.voice.units import Unit, units
 from semmem.retrieval.decide import scenes
 
@@ -304,15 +304,15 @@ def _behind_first(text: str) -> list[Segment]:
 
 
 class Network(nn.Module):
-    """As ``model.Weights`` computes it."""
+    """As ``hearing.Weights`` computes it."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.words = nn.EmbeddingBag(BUCKETS, model.WORD_SIZE, mode="sum")
+        self.words = nn.EmbeddingBag(BUCKETS, hearing.WORD_SIZE, mode="sum")
         nn.init.normal_(self.words.weight, std=0.1)
-        self.inner = nn.Linear(model.WORD_SIZE + width, model.INNER_SIZE)
-        self.gru = nn.GRU(model.INNER_SIZE, model.STATE_SIZE, bidirectional=True, batch_first=True)
-        self.out = nn.Linear(2 * model.STATE_SIZE + model.INNER_SIZE, 1)
+        self.inner = nn.Linear(hearing.WORD_SIZE + width, hearing.INNER_SIZE)
+        self.gru = nn.GRU(hearing.INNER_SIZE, hearing.STATE_SIZE, bidirectional=True, batch_first=True)
+        self.out = nn.Linear(2 * hearing.STATE_SIZE + hearing.INNER_SIZE, 1)
         self.drop = nn.Dropout(0.3)
 
     def forward(
@@ -347,7 +347,7 @@ def _batch(
     counts = [len(row) for row in kept]
     offsets = np.concatenate([[0], np.cumsum(counts)[:-1]])
     ids = np.array([place for row in kept for place in row], dtype=np.int64)
-    scale = np.array([max(count, model.WORDS_MIN) ** -0.5 for count in counts], dtype=np.float32)
+    scale = np.array([max(count, hearing.WORDS_MIN) ** -0.5 for count in counts], dtype=np.float32)
     values = np.array([row for one in seen for row in one.shapes], dtype=np.float32)
     return (
         torch.from_numpy(ids),
@@ -444,7 +444,7 @@ def main(only_figures: bool) -> None:
         return
     network = fit(known, seen)
     state = {name: value.numpy() for name, value in network.state_dict().items()}
-    model.save(Path(model.__file__).with_name("weights.npz"), state)
+    hearing.save(Path(hearing.__file__).with_name("weights.npz"), state)
 
 
 if __name__ == "__main__":

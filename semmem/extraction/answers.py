@@ -1,20 +1,33 @@
-"""JSON out of whatever a language model answers: alone, fenced, amid prose, after its thoughts, broken, cut off."""
+"""JSON out of whatever a language model answers: alone, fenced, amid prose, after its thoughts, broken, cut off.
+
+Broken is what is nearly JSON: single quotes, commas too many or missing, names without quotes, quotes within quotes,
+remarks, an end that is missing. It is read token by token, in one pass; of what is cut off the whole objects are kept.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator
-
-from semmem.extraction.broken_json import read_broken
+from dataclasses import dataclass
 
 FAILED_DECODES_MAX = 200
 """How many places of an answer are tried as the beginning of JSON before giving up; bounds the work on hostile text."""
+
+DEPTH_MAX = 32
+"""Lists and objects in one another; what is deeper is left out."""
 
 _DECODER = json.JSONDecoder(strict=False)
 """A line break within a string is what many models write."""
 _OPENING = re.compile(r"[\[{]")
 _THOUGHT_TAG = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
+_TOKEN = re.compile(r"""[\[\]{},:"“]|[^\s\[\]{},:"“]+""")
+_ENDS_STRING = r'(?=[ \t]{0,9}(?:[,:}\]\n]|\Z|"\w{1,20}"[ \t]{0,9}:))'
+_CLOSING = {
+    opening: re.compile(closing + _ENDS_STRING) for opening, closing in {'"': '"', "'": "'", "“": '[”"]'}.items()
+}
+"""What ends a string, by what began it. It is followed by what may stand behind one: there may be quotes inside."""
+_LITERALS: dict[str, object] = {"true": True, "false": False, "null": None, "none": None}
 
 
 def json_values(answer: str) -> Iterator[object]:
@@ -55,3 +68,172 @@ def _without_thoughts(answer: str) -> str:
         elif closes and inside == "" and not kept and last_opening >= end:
             position = end  # what came before were thoughts, whose beginning is in the model's own template
     return " ".join([*kept, answer[position:]])
+
+
+@dataclass(frozen=True, slots=True)
+class _Bare:
+    """Words without quotes: a value where an object's name precedes them, nothing in a list."""
+
+    words: str
+
+
+class _Level:
+    """An object or a list that is being read. ``pending`` is what was read and is not in it yet."""
+
+    def __init__(self, opening: str) -> None:
+        self.value: dict[str, object] | list[object] = {} if opening == "{" else []
+        self.name: str | None = None
+        self.pending: list[object] = []
+        self._passed_over = False
+
+    def name_pending(self) -> None:
+        """A colon: what stands before it names what follows."""
+        if isinstance(self.value, dict) and self.pending:
+            name = self.pending.pop()
+            self.name = name.words if isinstance(name, _Bare) else str(name)
+            self.pending.clear()
+
+    def take(self, read: object) -> None:
+        """A value; words that follow words go on with them."""
+        last = self.pending[-1] if self.pending else None
+        if isinstance(read, _Bare) and isinstance(last, _Bare):
+            self.pending[-1] = _Bare(f"{last.words} {read.words}")
+            return
+        self.settle()
+        self.pending.append(read)
+
+    def settle(self) -> None:
+        """Put what was read where it belongs."""
+        for read in self.pending:
+            if isinstance(self.value, list):
+                if not isinstance(value := _plain(read), _Bare):
+                    self.value.append(value)
+                    continue
+            elif self.name is not None:
+                value = _plain(read)
+                self.value.setdefault(self.name, value.words if isinstance(value, _Bare) else value)
+                self.name = None
+                continue
+            self._passed_over = True
+        self.pending.clear()
+
+    def is_whole(self, *, cut: bool) -> bool:
+        """Whether it counts. Of what is cut off, only what holds other lists and objects, and lists of strings."""
+        if not self.value:
+            return not cut and not self._passed_over
+        return not cut or isinstance(self.value, list) or any(isinstance(v, dict | list) for v in self.value.values())
+
+
+def read_broken(text: str, start: int) -> tuple[list[object], int, bool]:
+    """What begins at ``start`` with a bracket, where the reading ended, and whether it was cut off there.
+
+    Linear in what is read; never raises. No text comes out that is not in it.
+    """
+    reader = _Reader(text, start)
+    while (reader.levels or reader.position == start) and reader.step():
+        pass
+    cut = bool(reader.levels)
+    while reader.levels:
+        reader.close(cut=True)
+    return reader.found, len(text) if cut else reader.position, cut
+
+
+class _Reader:
+    def __init__(self, text: str, start: int) -> None:
+        self.position = start
+        self.levels: list[_Level] = []
+        self.found: list[object] = []
+        self._text = text
+        self._too_deep = 0
+        self._expects_string = True
+        self._unclosed: set[str] = set()
+
+    def step(self) -> bool:
+        """One token; False at the end of the text."""
+        match = _TOKEN.search(self._text, self.position)
+        if match is None:
+            return False
+        token, self.position = match.group(), match.end()
+        if token in ('"', "“") or (token[0] == "'" and self._expects_string):
+            return self._string(match.start())
+        if token in "[{":
+            self._open(token)
+        elif token in "]}":
+            self._close(token)
+        elif token == ":":
+            self.levels[-1].name_pending()
+        elif token == ",":
+            self.levels[-1].settle()
+        else:
+            self.levels[-1].take(_Bare(token))
+        self._expects_string = token in "[{,:"
+        return True
+
+    def _open(self, token: str) -> None:
+        if len(self.levels) == DEPTH_MAX:
+            self._too_deep += 1
+        else:
+            self.levels.append(_Level(token))
+
+    def _close(self, token: str) -> None:
+        """A bracket closes what it fits, and what is still open inside; one that fits nothing is passed over."""
+        if self._too_deep:
+            self._too_deep -= 1
+            return
+        kind = dict if token == "}" else list
+        if any(isinstance(level.value, kind) for level in self.levels):
+            while not isinstance(self.levels[-1].value, kind):
+                self.close(cut=False)
+            self.close(cut=False)
+
+    def close(self, *, cut: bool) -> None:
+        """The innermost level becomes a value of the one around it."""
+        level = self.levels.pop()
+        if cut:
+            level.pending = [read for read in level.pending if isinstance(read, dict | list)]
+        level.settle()
+        if not level.is_whole(cut=cut):
+            return
+        if self.levels:
+            self.levels[-1].take(level.value)
+        else:
+            self.found.append(level.value)
+
+    def _string(self, start: int) -> bool:
+        """A string up to its end. A single quote without one is a word; any other without one is where it was cut."""
+        quote = self._text[start]
+        closing = None if quote in self._unclosed else _CLOSING[quote].search(self._text, start + 1)
+        self._expects_string = False
+        if closing is not None:
+            self.position = closing.end()
+            self.levels[-1].take(_unescaped(self._text[start + 1 : closing.start()]))
+            return True
+        self._unclosed.add(quote)
+        return quote == "'"
+
+
+def _plain(read: object) -> object:
+    """The value that a word without quotes stands for; the word itself where it stands for none."""
+    if not isinstance(read, _Bare):
+        return read
+    word = read.words.casefold()
+    if word in _LITERALS:
+        return _LITERALS[word]
+    return read if (number := _number(word)) is None else number
+
+
+def _number(word: str) -> float | None:
+    try:
+        found = float(json.loads(word)) if word[0] in "-0123456789" else None
+    except (ValueError, OverflowError):
+        return None
+    return int(found) if found is not None and found.is_integer() else found
+
+
+def _unescaped(raw: str) -> str:
+    """Without the escapes, where these are JSON's."""
+    written = re.sub(r'(?<!\\)"', r"\"", raw.replace("\\'", "'"))
+    try:
+        return str(json.loads(f'"{written}"', strict=False))
+    except ValueError:
+        return raw

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from semmem.extraction.candidate import Candidate, created, memory_id
 from semmem.extraction.placed import Action, Placed
@@ -17,8 +17,7 @@ from semmem.extraction.reading import ForgetRequest, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, same_text
 from semmem.extraction.settling import SettlingRecords
-from semmem.extraction.storing import UNSTORABLE, Storing
-from semmem.extraction.tracing import extracted, tell
+from semmem.extraction.storing import UNSTORABLE, Storing, extracted, tell
 from semmem.extraction.unlearning import Unlearning
 from semmem.lifecycle.spared import as_settled
 from semmem.memory import Fact, Scope, Turn
@@ -48,26 +47,20 @@ class Found:
         return not self.facts and not self.forget
 
 
+@dataclass(eq=False, repr=False)
 class AtOnce:
     """Whoever has it learn holds the turn's user. ``unanswered``: answers are not waited for: nobody tells of them."""
 
-    def __init__(
-        self,
-        records: SettlingRecords,
-        extractor: Extractor,
-        storing: Storing,
-        *,
-        reader: Reader | None = None,
-        unlearning: Unlearning | None = None,
-        unanswered: bool = False,
-    ) -> None:
-        self._records = records
-        self._extractor = extractor
-        self._storing = storing
-        self._reader = reader or Reader()
-        self.unlearning = unlearning
-        self._unanswered = unanswered
-        self._ready = (TurnState.CLOSED, TurnState.OPEN) if unanswered else (TurnState.CLOSED,)
+    records: SettlingRecords
+    extractor: Extractor
+    storing: Storing
+    _: KW_ONLY
+    reader: Reader = field(default_factory=Reader)
+    unlearning: Unlearning | None = None
+    unanswered: bool = False
+
+    def __post_init__(self) -> None:
+        self._ready = (TurnState.CLOSED, TurnState.OPEN) if self.unanswered else (TurnState.CLOSED,)
 
     def is_ready(self, state: TurnState) -> bool:
         """Whether a turn of this state may be learnt from now."""
@@ -75,26 +68,26 @@ class AtOnce:
 
     async def state(self, turn_id: str) -> tuple[TurnState, Turn | None]:
         """How far the turn has come. Raises JournalError."""
-        return await self._records.turn_state(turn_id)
+        return await self.records.turn_state(turn_id)
 
     async def left(self, *, since: float, before: float, limit: int) -> list[tuple[str, float]]:
         """Turns of that time that nobody has learnt from, oldest first, and when each ended. Raises JournalError."""
-        return await self._records.left(since=since, before=before, unanswered=self._unanswered, limit=limit)
+        return await self.records.left(since=since, before=before, unanswered=self.unanswered, limit=limit)
 
     async def read(self, turn: Turn) -> Found:
         """What the turn says; nobody need hold its user. Raises SemmemError."""
         tally = Tally()
         alone = Batch(turn.id, turn.scope, (turn,), (), AT_ONCE, attempt=1)
-        read = await asyncio.to_thread(self._reader.read, alone)
-        tally.engine = self._extractor.name
-        found = (await extracted(self._extractor, read.shown)).facts if read.shown.turns else []
-        facts = await self._storing.screened(read.weighed(found), {turn.id}, read.said, tally)
+        read = await asyncio.to_thread(self.reader.read, alone)
+        tally.engine = self.extractor.name
+        found = (await extracted(self.extractor, read.shown)).facts if read.shown.turns else []
+        facts = await self.storing.screened(read.weighed(found), {turn.id}, read.said, tally)
         return Found(turn, facts, read.said, tally, read.forget)
 
     async def pass_over(self, found: Found) -> BatchResult:
         """There is nothing to be stored of a turn, so that nobody need hold its user: it is not read again. Raises
         JournalError."""
-        await self._records.note_read(found.turn.id)
+        await self.records.note_read(found.turn.id)
         return found.tally.result(earlier=0)
 
     async def learn(self, turn_id: str, hold_id: str, found: Found | None = None) -> BatchResult:
@@ -102,26 +95,26 @@ class AtOnce:
         done. ``found``: what was read of it, if its words are the same still. Raises nothing but cancellation and
         mistakes of ours."""
         try:
-            state, turn = await self._records.turn_state(turn_id)
+            state, turn = await self.records.turn_state(turn_id)
             if turn is None or not self.is_ready(state):
                 return BatchResult("late")
             if found is None or found.turn.user_text != turn.user_text:
                 found = await self.read(turn)
             await self._learn(found, hold_id)
         except SemmemError as error:
-            return BatchResult("failed", engine=self._extractor.name, cause=type(error).__name__)
+            return BatchResult("failed", engine=self.extractor.name, cause=type(error).__name__)
         return found.tally.result(earlier=0)
 
     async def _learn(self, found: Found, hold_id: str) -> None:
         turn, facts = found.turn, found.facts
-        known = {noted.memory_id for noted in await self._records.provisional([turn.id])}
-        for fact, verdict in zip(facts, await self._storing.verdicts(facts, found.said), strict=True):
+        known = {noted.memory_id for noted in await self.records.provisional([turn.id])}
+        for fact, verdict in zip(facts, await self.storing.verdicts(facts, found.said), strict=True):
             if not await self._place(fact, verdict, turn, hold_id, known, found.tally):
                 return
         if self.unlearning is not None:
-            for placed, _ in await self.unlearning.obey(found.forget, hold=hold_id, now=self._storing.clock()):
+            for placed, _ in await self.unlearning.obey(found.forget, hold=hold_id, now=self.storing.clock()):
                 found.tally.went(placed)
-        await self._records.note_read(turn.id)
+        await self.records.note_read(turn.id)
 
     async def _place(
         self, fact: Fact, verdict: Screened, turn: Turn, hold_id: str, known: Collection[str], tally: Tally
@@ -134,7 +127,7 @@ class AtOnce:
         memory_id = provisional_id(turn, fact.content)
         if memory_id in known:
             return True
-        new = await self._storing.candidate(fact, turn, memory_id, hold_id, provisional=True)
+        new = await self.storing.candidate(fact, turn, memory_id, hold_id, provisional=True)
         try:
             check_storable(created(new))
             with spans.step(spans.UPSERT_MEMORY) as span:
@@ -143,24 +136,24 @@ class AtOnce:
         except StoreRefused:
             tally.rejected[UNSTORABLE] += 1
             return True
-        await self._storing.stored(placed, new, verdict, tally)
+        await self.storing.stored(placed, new, verdict, tally)
         return placed.action is not Action.FORGOTTEN
 
     async def _put(self, new: Candidate) -> Placed:
         """Its turn is told first which memory it is made into; where another one says the same already, that one."""
         turn = new.turn
-        if not await self._records.note_provisional(turn.id, [new.id]):
+        if not await self.records.note_provisional(turn.id, [new.id]):
             return Placed(Action.FORGOTTEN)
-        placed = await self._storing.dedup.place(new)
+        placed = await self.storing.dedup.place(new)
         if placed.action is not Action.UPDATED and placed.id not in ("", new.id):
-            await self._records.note_provisional(turn.id, [placed.id])
+            await self.records.note_provisional(turn.id, [placed.id])
         state, now = await self.state(turn.id)  # again: whoever erases a turn marks it before he removes its memories
         if self.is_ready(state):
             return await self._unless_reworded(placed, new, now)
         if now is not None and not await self._is_unknown(placed, new, state):
             return placed
         if placed.action is not Action.UNCHANGED and state is not TurnState.REFUSED:  # which is taken back as a whole
-            await self._storing.dedup.take_back(replace(new, id=_written(placed, new)))
+            await self.storing.dedup.take_back(replace(new, id=_written(placed, new)))
         return Placed(Action.FORGOTTEN, placed.removals)
 
     async def _is_unknown(self, placed: Placed, new: Candidate, state: TurnState) -> bool:
@@ -173,7 +166,7 @@ class AtOnce:
             return True
         if state is not TurnState.DONE or _written(placed, new) != new.id:
             return False
-        stored = await self._storing.dedup.stored(new.turn.scope.user, new.id)
+        stored = await self.storing.dedup.stored(new.turn.scope.user, new.id)
         return stored is not None and stored.is_provisional
 
     async def _unless_reworded(self, placed: Placed, new: Candidate, now: Turn | None) -> Placed:
@@ -181,7 +174,7 @@ class AtOnce:
         if now is None or now.user_text == new.turn.user_text:
             return placed
         if placed.id == new.id or placed.action is Action.OUTDATED:  # made of these words alone
-            await self._storing.dedup.take_back(new)
+            await self.storing.dedup.take_back(new)
         elif placed.action is Action.UPDATED:
             await self._unsay(placed.id, new)
         return Placed(Action.FORGOTTEN, placed.removals)
@@ -189,12 +182,12 @@ class AtOnce:
     async def _unsay(self, memory_id: str, new: Candidate) -> None:
         """A memory that says these words now says again what it said before."""
         user = new.turn.scope.user
-        held = await self._storing.dedup.stored(user, memory_id)
-        versions = await self._records.versions(Scope(user), memory_id)
+        held = await self.storing.dedup.stored(user, memory_id)
+        versions = await self.records.versions(Scope(user), memory_id)
         earlier = [old for old in versions if old.source.turn != new.turn.id]
         if held is not None and held.source.turn == new.turn.id and earlier:
-            before = await self._storing.embedded(as_settled(earlier[-1]))
-            await self._storing.dedup.retiring.unsay(held, before, new)
+            before = await self.storing.embedded(as_settled(earlier[-1]))
+            await self.storing.dedup.retiring.unsay(held, before, new)
 
 
 def _written(placed: Placed, new: Candidate) -> str:

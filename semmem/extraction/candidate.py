@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
+from semmem.lifecycle.spared import without
 from semmem.memory import (
     BESIDE,
     CHANGES_STANDING,
-    CONTRADICTED,
     PROVISIONAL,
     QUARANTINED,
     RELEASED,
     STANDING,
-    SUPERSEDED_BY,
-    SUPERSEDED_WHY,
     TOPIC,
     UNSETTLED,
     Fact,
@@ -28,6 +24,7 @@ from semmem.memory import (
     Turn,
     Vector,
 )
+from semmem.text.digest import stable_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +48,8 @@ class Candidate:
 
 
 def memory_id(batch_id: str, index: int | str) -> str:
-    """``mem_`` and 26 base32 characters (130 of SHA-256's bits), the same for every try to store one fact."""
-    digest = hashlib.sha256(f"{batch_id}\n{index}".encode()).digest()
-    return "mem_" + base64.b32encode(digest).decode().lower()[:26]
+    """The same for every try to store one fact."""
+    return stable_id("mem_", batch_id, str(index))
 
 
 def keyed_id(user: str, key: str) -> str:
@@ -94,23 +90,12 @@ def updated(old: Memory, new: Candidate) -> Memory:
         agent=new.turn.scope.agent,
         session=new.turn.scope.session,
         source=_source(new.turn),
-        metadata=_without(old, PROVISIONAL, UNSETTLED, BESIDE, CHANGES_STANDING) | _own_metadata(new),
+        metadata=without(old, PROVISIONAL, UNSETTLED, BESIDE, CHANGES_STANDING).metadata | _own_metadata(new),
         importance=max(old.importance, new.fact.importance),
         updated_at=new.now,
         occurred_at=new.fact.occurred_at,
         expires_at=new.expires_at,
         embedding=new.vector,
-    )
-
-
-def superseded(old: Memory, new: Candidate, by: str, why: str = CONTRADICTED) -> Memory:
-    """The version of a memory that is no longer retrieved; ``by`` is the memory that took its place, ``why`` a word."""
-    return replace(
-        old,
-        version=old.version + 1,
-        status=MemoryStatus.SUPERSEDED,
-        updated_at=new.now,
-        metadata={**old.metadata, SUPERSEDED_BY: by, SUPERSEDED_WHY: why},
     )
 
 
@@ -120,7 +105,7 @@ def confirmed(held: Memory, new: Candidate) -> Memory:
         held,
         version=held.version + 1,
         type=new.fact.type,
-        metadata=_without(held, PROVISIONAL, UNSETTLED) | _own_metadata(replace(new, provisional=False)),
+        metadata=without(held, PROVISIONAL, UNSETTLED).metadata | _own_metadata(replace(new, provisional=False)),
         importance=max(held.importance, new.fact.importance),
         occurred_at=held.occurred_at if new.fact.occurred_at is None else new.fact.occurred_at,
         expires_at=new.expires_at,
@@ -129,14 +114,20 @@ def confirmed(held: Memory, new: Candidate) -> Memory:
 
 def settled(memory: Memory, gone: Collection[str], now: float) -> Memory:
     """The version of a memory that no longer stands against those that went."""
-    left = [other for other in memory.metadata[UNSETTLED] if other not in gone]
-    metadata = _without(memory, UNSETTLED) | ({UNSETTLED: left} if left else {})
+    left = [other for other in unsettled_with(memory) if other not in gone]
+    metadata = without(memory, UNSETTLED).metadata | ({UNSETTLED: left} if left else {})
     return replace(memory, version=memory.version + 1, updated_at=now, metadata=metadata)
+
+
+def unsettled_with(memory: Memory) -> list[str]:
+    """The ids of those that it may contradict."""
+    ids = memory.metadata.get(UNSETTLED)
+    return [one for one in ids if isinstance(one, str)] if isinstance(ids, list | tuple) else []
 
 
 def as_released(held: Memory, now: float) -> Memory:
     """The version of a quarantined memory that may be retrieved."""
-    metadata = _without(held, QUARANTINED) | {RELEASED: True}
+    metadata = without(held, QUARANTINED).metadata | {RELEASED: True}
     return replace(held, version=held.version + 1, status=MemoryStatus.ACTIVE, updated_at=now, metadata=metadata)
 
 
@@ -172,10 +163,6 @@ def _own_metadata(new: Candidate) -> dict[str, Any]:
     unsettled = {UNSETTLED: list(new.unsettled)} if new.unsettled else {}
     flags = {BESIDE: new.fact.beside, CHANGES_STANDING: new.changes_standing, PROVISIONAL: new.provisional}
     return standing | topic | unsettled | {name: True for name, is_so in flags.items() if is_so}
-
-
-def _without(memory: Memory, *names: str) -> dict[str, Any]:
-    return {name: value for name, value in memory.metadata.items() if name not in names}
 
 
 def _source(turn: Turn) -> Source:

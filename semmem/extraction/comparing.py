@@ -1,6 +1,6 @@
 """What a new fact is to the nearest memories of its user: the same, a contradiction, or something else.
 
-Opinions, closed forms and the trained judge are asked in this order (semmem.extraction.weighing, pair_judge). Nothing
+Opinions, closed forms and the trained judge are asked in this order (pair_judge). Nothing
 is written here.
 
 ``Comparing.doubts`` are the pairs that a language model may judge before anything is stored: those between
@@ -10,21 +10,85 @@ is written here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 
 from semmem.extraction.candidate import Candidate
-from semmem.extraction.contradiction import Judged, Verdict, details_differ
+from semmem.extraction.contradiction.verdict import Judged, Verdict, details_differ, may
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.screen import same_text
 from semmem.extraction.session_summary import KEY_PREFIX
-from semmem.extraction.weighing import Judge, Neighbour, Weighing, unweighed
+from semmem.extraction.work import InThread
 from semmem.memory import MEMORY_TYPES, Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import WorkLost, WorkTooSlow
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
+
+Judge = Callable[[str, str, float], Verdict | None]
+"""What a new text is to an old one, given the cosine of the two; None: it cannot tell. Pure: it runs wherever
+``text_work`` has it done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A memory near a new fact. ``opinion``: what a model thinks the fact is to it, if one was asked. ``dated``: its
+    day is known. ``later``: it was said when what the fact tells had happened already."""
+
+    content: str
+    type: MemoryType
+    cosine: float
+    opinion: Verdict | None = None
+    dated: bool = False
+    later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """An opinion where it loses nothing, else the closed forms. Pure: it can be done wherever it holds up nobody.
+
+    ``judge`` None: only the nearest memory may be meant by a fact, above ``update_threshold``. ``judge_cosine_min``:
+    from where the judge is asked. Both are cosines."""
+
+    judge: Judge | None
+    judge_cosine_min: float
+    update_threshold: float
+
+    def verdicts(self, neighbours: Sequence[Neighbour], said: str, type: MemoryType) -> list[Judged | None]:
+        """In the order of the neighbours, nearest first. None: it is open, for who can tell more than words do."""
+        return [self._weighed(each, said, type, nearest=place == 0) for place, each in enumerate(neighbours)]
+
+    def _weighed(self, old: Neighbour, said: str, type: MemoryType, *, nearest: bool) -> Judged | None:
+        if same_text(old.content) == same_text(said):
+            return Judged(Verdict.SAME)
+        if old.opinion is not None and may(old.opinion, old.content, said):
+            return Judged(old.opinion)
+        verdict = self._verdict(old, said, type, nearest=nearest)
+        if verdict is None and old.opinion is None:
+            return None
+        if verdict is not None and may(verdict, old.content, said):
+            return Judged(verdict)
+        doubtful = Verdict.CONTRADICTION in (old.opinion, verdict)
+        return Judged(Verdict.DIFFERENT, unsettled=doubtful)
+
+    def _verdict(self, old: Neighbour, said: str, type: MemoryType, *, nearest: bool) -> Verdict | None:
+        """What happened on a day stays true whatever holds now: only an opinion lets a fact retire such an event. Nor
+        does what happened before change what was said to hold afterwards."""
+        event = old.type is MemoryType.EPISODIC and type is not MemoryType.EPISODIC
+        if (event and old.dated) or old.later:
+            return Verdict.SAME
+        if self.judge is None:
+            meant = nearest and old.cosine > self.update_threshold and not event
+            return Verdict.CONTRADICTION if meant else Verdict.DIFFERENT
+        return self.judge(old.content, said, old.cosine) if old.cosine >= self.judge_cosine_min else Verdict.DIFFERENT
+
+
+def unweighed(neighbours: Sequence[Neighbour], said: str) -> list[Judged | None]:
+    """Verdicts for when weighing took too long: all memories stay, and only a repetition word for word is dropped."""
+    same = [same_text(old.content) == same_text(said) for old in neighbours]
+    return [Judged(Verdict.SAME if repeated else Verdict.DIFFERENT) for repeated in same]
+
 
 NO_OPINIONS: Opinions = MappingProxyType({})
 
@@ -61,36 +125,34 @@ class Compared:
         return [hit for hit, each in zip(self.hits, self.judged, strict=True) if each.verdict is wanted]
 
 
+@dataclass(eq=False, repr=False)
 class Comparing:
-    """Its parameters are those of ``Dedup``."""
+    """``update_threshold`` and ``grey_threshold`` are cosines; with the grey one above, there is no grey zone.
+    ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
+    ``neighbours_max`` memories of the same user are compared; more than the few that matter, because those of other
+    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts.
+    ``text_work`` weighs a fact and its neighbours, within ``judge_budget_s`` seconds; else all stay, since a double is
+    better than a loss."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        update_threshold: float,
-        grey_threshold: float,
-        neighbours_max: int,
-        doubts_per_fact_max: int,
-        judge: Judge | None,
-        judge_cosine_min: float,
-        text_work: TextWork,
-        judge_budget_s: float,
-        pair_judge: PairJudge | None,
-    ) -> None:
-        if not all(0 < cosine <= 1 for cosine in (update_threshold, grey_threshold, judge_cosine_min)):
+    store: Store
+    _: KW_ONLY
+    update_threshold: float = 0.9
+    grey_threshold: float = 0.55
+    neighbours_max: int = 20
+    doubts_per_fact_max: int = 5
+    judge: Judge | None = None
+    judge_cosine_min: float = 0.25
+    text_work: TextWork | None = None
+    judge_budget_s: float = 1.0
+    pair_judge: PairJudge | None = None
+
+    def __post_init__(self) -> None:
+        if not all(0 < cosine <= 1 for cosine in (self.update_threshold, self.grey_threshold, self.judge_cosine_min)):
             raise ValueError("thresholds must be cosines above 0")
-        if neighbours_max < 1 or doubts_per_fact_max < 1:
+        if self.neighbours_max < 1 or self.doubts_per_fact_max < 1:
             raise ValueError("neighbours_max and doubts_per_fact_max must be at least 1")
-        self._store = store
-        self._update_threshold = update_threshold
-        self._grey_threshold = grey_threshold
-        self._neighbours_max = neighbours_max
-        self._doubts_per_fact_max = doubts_per_fact_max
-        self._weighing = Weighing(judge, judge_cosine_min, update_threshold)
-        self._text_work = text_work
-        self._judge_budget_s = judge_budget_s
-        self._pair_judge = pair_judge
+        self._work = self.text_work or InThread()
+        self._weighing = Weighing(self.judge, self.judge_cosine_min, self.update_threshold)
 
     async def doubts(self, news: Sequence[Candidate]) -> list[Doubt]:
         """Each fact's doubtful neighbours, those among the facts before it included. Raises StoreError."""
@@ -114,7 +176,7 @@ class Comparing:
     def is_update(self, new: Candidate, hit: Hit) -> bool:
         """Whether what replaces a memory is a new version of it. A memory keeps its type: across types the old one is
         superseded."""
-        return hit.cosine > self._update_threshold and hit.memory.type is new.fact.type
+        return hit.cosine > self.update_threshold and hit.memory.type is new.fact.type
 
     async def outdated_by(self, new: Candidate, later: list[Hit]) -> Memory | None:
         """Which of the memories that were said after the fact replaces it: batches of two sessions, or a batch and what
@@ -124,11 +186,11 @@ class Comparing:
             judged = (await self._weighed([old], hit.memory.content, hit.memory.type))[0]
             if (
                 judged is None
-                and self._pair_judge is not None
+                and self.pair_judge is not None
                 and (vector := await self._vector(hit.memory)) is not None
             ):
                 told = Open(new.fact.content, new.vector)
-                judged = (await self._pair_judge.judged(hit.memory.content, vector, [told]))[0]
+                judged = (await self.pair_judge.judged(hit.memory.content, vector, [told]))[0]
             if judged is not None and judged.verdict is Verdict.CONTRADICTION:
                 return hit.memory
         return None
@@ -137,8 +199,8 @@ class Comparing:
         """The nearest memories of this user and project. A project's fact never meets a global one."""
         scope = Scope(new.turn.scope.user, project=new.turn.scope.project or None)
         types = tuple(kind for kind in MEMORY_TYPES if _comparable(kind, new.fact.type))
-        limit = self._neighbours_max + len(new.apart)
-        hits = await self._store.search(scope, new.vector, limit=limit, now=new.now, types=types, as_of=new.now)
+        limit = self.neighbours_max + len(new.apart)
+        hits = await self.store.search(scope, new.vector, limit=limit, now=new.now, types=types, as_of=new.now)
         others = [hit for hit in hits if hit.memory.id not in new.apart]
         return [hit for hit in others if (hit.memory.project or None) == scope.project and not _is_summary(hit.memory)]
 
@@ -146,39 +208,39 @@ class Comparing:
         if any(same_text(old) == same_text(new) for old, _ in known):
             return []
         doubtful = [Doubt(old, new, cosine) for old, cosine in known if self._is_doubtful(old, new, cosine)]
-        return sorted(doubtful, key=lambda doubt: -doubt.cosine)[: self._doubts_per_fact_max]
+        return sorted(doubtful, key=lambda doubt: -doubt.cosine)[: self.doubts_per_fact_max]
 
     def _is_doubtful(self, old: str, new: str, cosine: float) -> bool:
-        if cosine > self._update_threshold:
+        if cosine > self.update_threshold:
             return details_differ(old, new)
-        return cosine >= self._grey_threshold
+        return cosine >= self.grey_threshold
 
     async def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Judged]:
         """What the fact is to each neighbour, nearest first."""
         said = new.fact.content
         pairs = [_neighbour(hit, new, opinions.get((hit.memory.content, said))) for hit in neighbours]
         weighed = await self._weighed(pairs, said, new.fact.type)
-        if self._pair_judge is None or None not in weighed:
+        if self.pair_judge is None or None not in weighed:
             return [each or Judged(Verdict.DIFFERENT) for each in weighed]
         asked = [hit for hit, each in zip(neighbours, weighed, strict=True) if each is None]
         opened = [
             Open(hit.memory.content, vector, _follows(new, hit.memory))
-            for hit in asked[: self._pair_judge.pairs_max]
+            for hit in asked[: self.pair_judge.pairs_max]
             if (vector := await self._vector(hit.memory)) is not None
         ]
-        judged = await self._pair_judge.judged(said, new.vector, opened)
+        judged = await self.pair_judge.judged(said, new.vector, opened)
         found = dict(zip((old.content for old in opened), judged, strict=True))
         beside = Judged(Verdict.DIFFERENT)
         return [each or found.get(pair.content, beside) for pair, each in zip(pairs, weighed, strict=True)]
 
     async def _weighed(self, pairs: list[Neighbour], said: str, type: MemoryType) -> list[Judged | None]:
         try:
-            return await self._text_work.run(self._weighing.verdicts, pairs, said, type, budget_s=self._judge_budget_s)
+            return await self._work.run(self._weighing.verdicts, pairs, said, type, budget_s=self.judge_budget_s)
         except (WorkTooSlow, WorkLost):
             return unweighed(pairs, said)
 
     async def _vector(self, memory: Memory) -> Vector | None:
-        held = await with_vector(self._store, memory)
+        held = await with_vector(self.store, memory)
         return held.embedding if held is not None else None
 
 

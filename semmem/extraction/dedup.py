@@ -8,98 +8,44 @@ dated, kept, no longer retrieved. Without a judge, cosines above ``update_thresh
 
 A memory is retired only when nothing of it is left over, and a fact dropped only when it is said already: word for
 word, as part of what a memory says, or as a paraphrase of which the trained judge is sure
-(``contradiction.verdict.SAME_MIN``) and that says no more. ``contradiction.may`` holds opinions and closed forms to
+(``contradiction.verdict.SAME_MIN``) and that says no more. ``verdict.may`` holds opinions and closed forms to
 that. What went is in ``Placed.removals``, with its reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from semmem.extraction.candidate import (
-    Candidate,
-    as_released,
-    confirmed,
-    created,
-    reconsidered,
-    superseded,
-    updated,
-)
+from semmem.extraction.candidate import Candidate, as_released, confirmed, created, reconsidered, updated
 from semmem.extraction.comparing import NO_OPINIONS, Compared, Comparing, with_vector
 from semmem.extraction.model_judge import Opinions
-from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.placed import PAIR_FOUND, Action, Placed, Removal
 from semmem.extraction.retiring import Retiring
 from semmem.extraction.screen import same_text
-from semmem.extraction.weighing import Judge
-from semmem.extraction.work import InThread
+from semmem.lifecycle.spared import replaced_by, superseded
 from semmem.lifecycle.writes import Writes
-from semmem.memory import (
-    CONTRADICTED,
-    QUARANTINED,
-    REPEATED,
-    REWRITTEN,
-    SUPERSEDED_BY,
-    SUPERSEDED_WHY,
-    UNSETTLED,
-    Hit,
-    Memory,
-    MemoryStatus,
-    Scope,
-)
+from semmem.memory import CONTRADICTED, QUARANTINED, REPEATED, REWRITTEN, UNSETTLED, Hit, Memory, MemoryStatus, Scope
 from semmem.ports.learning import ProvisionalRecords
 from semmem.ports.memory_records import MemoryRecords
-from semmem.ports.store import Store
-from semmem.ports.text_work import TextWork
 
 
 class DedupRecords(MemoryRecords, ProvisionalRecords, Protocol):
     """What is kept when facts are compared with memories and stored. Raises JournalError."""
 
 
+@dataclass(eq=False, repr=False)
 class Dedup:
-    """Puts facts into the store of a user, one after another.
+    """Puts facts into the store of a user, one after another. ``comparing`` and ``retiring`` are its two halves, for
+    whoever needs but one."""
 
-    ``update_threshold`` and ``grey_threshold`` are cosines; with the grey one above, there is no grey zone.
-    ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
-    ``neighbours_max`` memories of the same user are compared; more than the few that matter, because those of other
-    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts.
-    ``text_work`` weighs a fact and its neighbours, within ``judge_budget_s`` seconds; else all stay, since a double is
-    better than a loss. ``comparing`` and ``retiring`` are its two halves, for whoever needs but one.
-    """
+    comparing: Comparing
+    records: DedupRecords
 
-    def __init__(
-        self,
-        store: Store,
-        records: DedupRecords,
-        *,
-        update_threshold: float = 0.9,
-        grey_threshold: float = 0.55,
-        neighbours_max: int = 20,
-        doubts_per_fact_max: int = 5,
-        judge: Judge | None = None,
-        judge_cosine_min: float = 0.25,
-        text_work: TextWork | None = None,
-        judge_budget_s: float = 1.0,
-        pair_judge: PairJudge | None = None,
-    ) -> None:
-        self._store = store
-        self._records = records
-        self.comparing = Comparing(
-            store,
-            update_threshold=update_threshold,
-            grey_threshold=grey_threshold,
-            neighbours_max=neighbours_max,
-            doubts_per_fact_max=doubts_per_fact_max,
-            judge=judge,
-            judge_cosine_min=judge_cosine_min,
-            text_work=text_work or InThread(),
-            judge_budget_s=judge_budget_s,
-            pair_judge=pair_judge,
-        )
-        self.retiring = Retiring(store, records)
+    def __post_init__(self) -> None:
+        self._store = self.comparing.store
+        self.retiring = Retiring(self._store, self.records)
 
     async def put(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Action:
         """``place``, for whoever only wants to know what it did."""
@@ -125,7 +71,7 @@ class Dedup:
         gone: tuple[Removal, ...] = ()
         if contradicted and self.comparing.is_update(new, contradicted[0]):
             if new.provisional:  # first: whoever erases what is written now is to be heard by its batch
-                await self._records.note_provisional(new.turn.id, [contradicted[0].memory.id])
+                await self.records.note_provisional(new.turn.id, [contradicted[0].memory.id])
             gone, is_written = await self.retiring.update(new, contradicted)
             if is_written:
                 settled = await self.retiring.settle(found.hits, gone, new)
@@ -184,9 +130,7 @@ class Dedup:
 
     async def _put_outdated(self, new: Candidate, newer: Memory) -> Placed:
         """Keep the fact as history only."""
-        told = created(new)
-        metadata = {**told.metadata, SUPERSEDED_BY: newer.id, SUPERSEDED_WHY: CONTRADICTED}
-        put = await self._writes(new).put(replace(told, status=MemoryStatus.SUPERSEDED, metadata=metadata))
+        put = await self._writes(new).put(replaced_by(created(new), (newer.id, CONTRADICTED)))
         removals = (Removal(CONTRADICTED, new.id, newer.id),) if put else ()
         return Placed(Action.OUTDATED if put else Action.FORGOTTEN, removals, newer.id)
 
@@ -200,7 +144,7 @@ class Dedup:
             if held is not None:
                 return await self.confirm(held, new)
         batch = new.batch or None
-        await self._records.note_dropped(Scope(known.user), known.id, REPEATED, now=new.now, batch=batch)
+        await self.records.note_dropped(Scope(known.user), known.id, REPEATED, now=new.now, batch=batch)
         return Placed(Action.UNCHANGED, (Removal(REPEATED, new.id, known.id),), known.id)
 
     async def put_keyed(self, new: Candidate) -> Action:
@@ -213,7 +157,7 @@ class Dedup:
             return Action.UNCHANGED
         if old is None:
             if new.batch:  # else upkeep takes it for what a dead worker left of a forgotten one
-                await self._records.settle(new.turn.scope.user, new.id)
+                await self.records.settle(new.turn.scope.user, new.id)
             return Action.CREATED if await self._writes(new).put(created(new)) else Action.FORGOTTEN
         newer = updated(old, new)
         if old.status is MemoryStatus.SUPERSEDED:  # what took its place does not know what is said now
@@ -238,7 +182,7 @@ class Dedup:
         new = reconsidered(held, batch, now)
         found = await self.comparing.compared(new)
         if found.same is not None:
-            await self._writes(new).replace(held, superseded(held, new, found.same.id, REPEATED))
+            await self._writes(new).replace(held, superseded(held, found.same.id, now, REPEATED))
             return Action.UNCHANGED, found.same
         released = as_released(held, now)
         # First what stays: where the hold is cut off, or the process dies, there are doubles then, and no hole.
@@ -257,7 +201,7 @@ class Dedup:
         return await self._store.get(Scope(user), memory_id)
 
     def _writes(self, new: Candidate) -> Writes:
-        return Writes(self._store, self._records, new.batch)
+        return Writes(self._store, self.records, new.batch)
 
 
 def _by_time(hits: Sequence[Hit], said_at: float, new: Candidate) -> tuple[list[Hit], list[Hit]]:

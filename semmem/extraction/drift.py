@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 import numpy as np
@@ -40,6 +41,7 @@ class TopicRecords(Protocol):
         ready. Idempotent."""
 
 
+@dataclass(eq=False, repr=False)
 class DriftWatch:
     """Cuts sessions where a message's cosine with the mean of the waiting ones before it is below ``threshold``.
 
@@ -49,64 +51,55 @@ class DriftWatch:
     the journal; by default it always is.
     """
 
-    def __init__(
-        self,
-        journal: TopicRecords,
-        embedder: Embedder,
-        *,
-        threshold: float = 0.12,
-        turns_min: int = 3,
-        look_back_s: float = 300.0,
-        sessions_max: int = 20,
-        strip_block: Callable[[str], str] = str,
-        last_write: Callable[[], object] = object,
-    ) -> None:
-        if not 0 < threshold <= 1 or turns_min < 1 or sessions_max < 1:
+    journal: TopicRecords
+    embedder: Embedder
+    _: KW_ONLY
+    threshold: float = 0.12
+    turns_min: int = 3
+    look_back_s: float = 300.0
+    sessions_max: int = 20
+    strip_block: Callable[[str], str] = str
+    last_write: Callable[[], object] = object
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1 or self.turns_min < 1 or self.sessions_max < 1:
             raise ValueError("threshold must be a cosine above 0, turns_min and sessions_max at least 1")
-        self._journal = journal
-        self._embedder = embedder
-        self._threshold = threshold
-        self._turns_min = turns_min
-        self._look_back_s = look_back_s
-        self._sessions_max = sessions_max
-        self._strip_block = strip_block
-        self._last_write = last_write
         self._seen: dict[tuple[str, str], float] = {}
         self._all_seen: object = None
         self._rests_until = -math.inf
 
     async def look(self, now: float) -> int:
         """How many sessions were cut. Raises JournalError and EmbedderError."""
-        written = self._last_write()
+        written = self.last_write()
         if written == self._all_seen and now < self._rests_until:
             return 0
-        sessions = await self._journal.waiting_sessions(
-            turns_min=self._turns_min + 1, opened_after=now - self._look_back_s
+        sessions = await self.journal.waiting_sessions(
+            turns_min=self.turns_min + 1, opened_after=now - self.look_back_s
         )
         newest = {(session.user, session.session): session.newest_at for session in sessions}
         self._seen = {key: at for key, at in self._seen.items() if key in newest}
         unseen = sorted((key for key in newest if self._seen.get(key) != newest[key]), key=lambda key: newest[key])
         cuts = 0
-        for key in unseen[: self._sessions_max]:
-            cuts += await self._cut(await self._journal.waiting_turns(*key))
+        for key in unseen[: self.sessions_max]:
+            cuts += await self._cut(await self.journal.waiting_turns(*key))
             self._seen[key] = newest[key]
-        if len(unseen) <= self._sessions_max:
+        if len(unseen) <= self.sessions_max:
             self._all_seen, self._rests_until = written, now + REST_S
         return cuts
 
     async def _cut(self, turns: Sequence[Turn]) -> bool:
         """Whether there was a place to cut."""
-        texts = [self._strip_block(turn.user_text)[:TEXT_CHARS_MAX] for turn in turns]
+        texts = [self.strip_block(turn.user_text)[:TEXT_CHARS_MAX] for turn in turns]
         place = first_drift(
-            [await self._embedder.embed(text) for text in texts],
+            [await self.embedder.embed(text) for text in texts],
             [len(content_words(text)) >= CONTENT_WORDS_MIN for text in texts],
-            threshold=self._threshold,
-            turns_min=self._turns_min,
+            threshold=self.threshold,
+            turns_min=self.turns_min,
         )
         if place is None:
             return False
         scope = turns[place].scope
-        await self._journal.cut_session(scope.user, scope.session or "", before=turns[place].opened_at)
+        await self.journal.cut_session(scope.user, scope.session or "", before=turns[place].opened_at)
         return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
 from cachetools import LRUCache
@@ -33,40 +33,33 @@ class PassageRecords(WriteRecords, Protocol):
         None while something is."""
 
 
+@dataclass(eq=False, repr=False)
 class Keeping:
     """``quota`` makes room after every LOOK_AFTER passages of a user. ``worth``: how probable it is that a text says
     something lasting about its author, which becomes the passage's importance. ``retention_s``: how long a passage is
     kept; None: none is."""
 
-    def __init__(
-        self,
-        store: Store,
-        records: PassageRecords,
-        embedder: Embedder,
-        retention_s: float | None,
-        *,
-        quota: PassageQuota,
-        worth: Callable[[str], Awaitable[float]],
-        clock: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._records = records
-        self._embedder = embedder
-        self._retention_s = retention_s
-        self._worth = worth
-        self._quota = quota
+    store: Store
+    records: PassageRecords
+    embedder: Embedder
+    retention_s: float | None
+    _: KW_ONLY
+    quota: PassageQuota
+    worth: Callable[[str], Awaitable[float]]
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
         self._new: LRUCache[str, int] = LRUCache(USERS_MAX)
-        self._clock = clock
 
     async def keep(self, turns: Sequence[Turn], batch_id: str, *, no_gist_until: float = 0.0) -> Counter[str]:
         """Keep what these turns say, in the user's own words alone; how many passages were kept and left out, by word.
         ``no_gist_until``: when the user asked to forget something, which an answer of before may repeat. Safe to
         repeat. Raises StoreError, JournalError and EmbedderError."""
         done = Counter[str]()
-        if self._retention_s is None:
+        if self.retention_s is None:
             return done
-        writes, now = Writes(self._store, self._records, batch_id), self._clock()
-        for passage in _fit(turns, now, now + self._retention_s, done):
+        writes, now = Writes(self.store, self.records, batch_id), self.clock()
+        for passage in _fit(turns, now, now + self.retention_s, done):
             if passage.type is MemoryType.GIST and passage.said_at <= no_gist_until:
                 done["forgotten"] += 1
                 continue
@@ -83,19 +76,19 @@ class Keeping:
         """Whether it holds nothing that was erased: an answer to a request of before may, whatever its turn says."""
         if passage.type is not MemoryType.GIST:
             return True
-        erased = await self._records.last_erased(passage.user)
+        erased = await self.records.last_erased(passage.user)
         return erased is not None and erased < passage.said_at
 
     async def _make_room(self, user: str, more: int) -> None:
         self._new[user] = self._new.get(user, 0) + more
         if self._new[user] >= LOOK_AFTER:
             del self._new[user]
-            await self._quota.make_room(user)
+            await self.quota.make_room(user)
 
     async def _weighed(self, passage: Memory) -> Memory:
         said = unquoted(passage.content)
-        worth = 0.0 if passage.type is MemoryType.GIST else await self._worth(said)
-        return replace(passage, importance=round(worth, 3), embedding=await self._embedder.embed(said))
+        worth = 0.0 if passage.type is MemoryType.GIST else await self.worth(said)
+        return replace(passage, importance=round(worth, 3), embedding=await self.embedder.embed(said))
 
 
 def _fit(turns: Iterable[Turn], now: float, expires_at: float, done: Counter[str]) -> Iterable[Memory]:

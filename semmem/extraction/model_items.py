@@ -1,9 +1,10 @@
-"""The facts in a language model's answer, whatever shape it gave them."""
+"""The facts in a language model's answer, whatever shape it gave them, and which notes it names as wrong."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from semmem.extraction.answers import read_answer
@@ -26,6 +27,12 @@ DEPTH_MAX = 8
 
 STATEMENT_CHARS = 1000
 """Of a text without a name, so many are looked at to see whether it is a statement."""
+
+NO_REASON, UNKNOWN_NUMBER, TOO_MANY = "no_reason", "unknown_number", "too_many"
+FEW = 3
+"""Of more notes than these at most half may be named."""
+WHY_CHARS_MAX = 500
+"""Of a reason, as much is looked at."""
 
 _BRACKET = re.compile(r"[\[\]{}]")
 _NUMBER = re.compile(r"(?:note|number)?[ _#-]{0,2}(\d{1,3})", re.IGNORECASE)
@@ -146,3 +153,26 @@ def _is_statement(text: str) -> bool:
     """Rather than a word out of a list of names, or a piece of JSON."""
     said = words(text[:STATEMENT_CHARS])
     return not _BRACKET.search(text) and (len(said) > 1 or any(len(word) > 1 and is_unspaced(word) for word in said))
+
+
+def wrong_notes(named: Sequence[Item], shown: Collection[int]) -> tuple[frozenset[int], Counter[str]]:
+    """The places (from 0) of notes that go, of those that were shown, and what was ignored, by reason. ``named``: the
+    items of ``read_items``, which count from 1.
+
+    A pasted text may steer a model. So what has no reason, or a number that was not shown, is passed over, and so is an
+    answer that does away with most of what a conversation told.
+    """
+    ignored: Counter[str] = Counter()
+    places: set[int] = set()
+    for item in named:
+        number, why = item[WRONG], item["why"]
+        if number is None or number - 1 not in shown:
+            ignored[UNKNOWN_NUMBER] += 1
+        elif not words(why[:WHY_CHARS_MAX]):
+            ignored[NO_REASON] += 1
+        else:
+            places.add(number - 1)
+    if len(shown) > FEW and 2 * len(places) > len(shown):
+        ignored[TOO_MANY] += len(places)
+        places.clear()
+    return frozenset(places), ignored

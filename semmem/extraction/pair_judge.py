@@ -13,16 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semmem.extraction.contradiction import (
-    Judged,
-    Verdict,
-    apart,
-    bars_for,
-    decided,
-    nameless,
-    parts,
-    trained_for,
-)
+from semmem.extraction.contradiction.pair_model import nameless, parts, trained_for
+from semmem.extraction.contradiction.verdict import Judged, Verdict, apart, bars_for, decided
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from semmem.extraction.rules.event_time import SENTENCE, SENTENCES_MAX
 from semmem.extraction.rules.phrasing import third_person, written_out
 from semmem.text import stop_words
 from semmem.text.grounding import content_words, numbers
@@ -21,8 +22,6 @@ from semmem.text.words import words
 
 SENTENCE_CHARS = range(3, 199)
 """Of a sentence that is quoted, without its quotes."""
-SENTENCES_MAX = 200
-"""Of one text, as many are looked at."""
 SHARE_MIN = 0.5
 """Of an English statement's content words, so many are in the sentence that says the same."""
 
@@ -49,7 +48,6 @@ _INTRODUCED = re.compile(
 """"I'm Priya," "Priya here", and a name below a letter."""
 _I_AM = re.compile(r"\b[Ii] am ([a-z][\w-]*)")
 _MACHINE = re.compile(r"^(?:the )?(?:assistant|ai|chatbot|language model|model|chatgpt)\b(?!['’]s)", re.IGNORECASE)
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
 _CLAUSE = re.compile(r"(?<=[,;:，；、])\s*")
 
 _MACHINES = frozenset({"assistant", "ai", "model", "chatbot", "bot", "machine", "system"})
@@ -203,7 +201,7 @@ class TurnText:
     def _sentences(self) -> list[tuple[str, set[str], set[float]]]:
         """Those that can be quoted, clauses of longer ones; with what they are about."""
         pieces: list[str] = []
-        for sentence in _SENTENCE.split(self._text, SENTENCES_MAX)[:SENTENCES_MAX]:
+        for sentence in SENTENCE.split(self._text, SENTENCES_MAX)[:SENTENCES_MAX]:
             pieces += [sentence] if len(sentence) in SENTENCE_CHARS else _CLAUSE.split(sentence, SENTENCES_MAX)
         fitting = [bare for piece in pieces if len(bare := piece.strip(" ,;:，；、：")) in SENTENCE_CHARS]
         return [(piece, content_words(piece), numbers(piece)) for piece in fitting[:SENTENCES_MAX]]

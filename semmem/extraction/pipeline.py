@@ -13,35 +13,29 @@ compared again when it is written.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol
 
 from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
 from semmem.extraction.comparing import NO_OPINIONS
-from semmem.extraction.dedup import Dedup
 from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.model_judge import ModelJudge, Opinions
 from semmem.extraction.placed import Action, Placed
 from semmem.extraction.reading import Read, Reader
 from semmem.extraction.result import BatchResult, Tally
-from semmem.extraction.screen import Ruling, Screened, screen
+from semmem.extraction.screen import Ruling, Screened
 from semmem.extraction.session_summary import ENDS, SessionSummariser
 from semmem.extraction.settling import Provisional, Settling, SettlingRecords
-from semmem.extraction.storing import UNSTORABLE, Screening, Storing
-from semmem.extraction.tracing import extracted, tell
+from semmem.extraction.storing import UNSTORABLE, Storing, extracted, tell
 from semmem.extraction.unlearning import Unlearning
 from semmem.extraction.unsettled import Pair, Unsettled
-from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact, Memory
 from semmem.ports import spans
-from semmem.ports.embedder import Embedder
 from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError, StoreRefused
 from semmem.ports.learning import Batch, BatchRecords, Extractor, Reviewed
 from semmem.ports.storable import check_storable
-from semmem.ports.text_work import TextWork
 from semmem.text.grounding import SourceText
 
 BACKOFF_FACTOR = 4
@@ -54,6 +48,7 @@ class LearningRecords(BatchRecords, SettlingRecords, Protocol):
     """What learning needs of the journal."""
 
 
+@dataclass(eq=False, repr=False)
 class Learning:
     """Learns from leased batches. Holds no state of its own: any number of batches of different users at a time.
 
@@ -65,63 +60,28 @@ class Learning:
     ``unlearning`` lets go what the user asks to forget.
     ``local_engine`` is the name of the extractor that reads turns at once: another one is a model's, which may name
     what was learnt at once as wrong.
-    ``quota``, ``screening``, ``work``, ``screen_budget_s``, ``facts_max``, ``ttl_s``: see Storing.
     """
 
-    def __init__(
-        self,
-        journal: LearningRecords,
-        embedder: Embedder,
-        dedup: Dedup,
-        extractor: Extractor,
-        *,
-        quota: Quota | None = None,
-        fallback: Extractor | None = None,
-        screening: Screening = screen,
-        reader: Reader | None = None,
-        model_judge: ModelJudge | None = None,
-        unsettled: Unsettled | None = None,
-        summariser: SessionSummariser | None = None,
-        passages: Keeping | None = None,
-        work: TextWork | None = None,
-        screen_budget_s: float = 5.0,
-        facts_max: int = 20,
-        local_engine: str = "rules",
-        attempts_max: int = 5,
-        backoff_s: float = 60.0,
-        backoff_max_s: float = 3600.0,
-        ttl_s: float | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        if attempts_max < 1:
+    journal: LearningRecords
+    storing: Storing
+    extractor: Extractor
+    _: KW_ONLY
+    fallback: Extractor | None = None
+    reader: Reader = field(default_factory=Reader)
+    model_judge: ModelJudge | None = None
+    unsettled: Unsettled | None = None
+    summariser: SessionSummariser | None = None
+    passages: Keeping | None = None
+    unlearning: Unlearning | None = None
+    local_engine: str = "rules"
+    attempts_max: int = 5
+    backoff_s: float = 60.0
+    backoff_max_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        if self.attempts_max < 1:
             raise ValueError("attempts_max must be at least 1")
-        self.storing = Storing(
-            embedder,
-            dedup,
-            quota=quota,
-            screening=screening,
-            work=work,
-            screen_budget_s=screen_budget_s,
-            facts_max=facts_max,
-            ttl_s=ttl_s,
-            clock=clock,
-        )
-        self._journal = journal
-        self._dedup = dedup
-        self.settling = Settling(journal, self.storing)
-        self._local_engine = local_engine
-        self._extractor = extractor
-        self._fallback = fallback
-        self._reader = reader or Reader()
-        self._model_judge = model_judge
-        self._unsettled = unsettled
-        self._summariser = summariser
-        self._passages = passages
-        self.unlearning: Unlearning | None = None
-        self._attempts_max = attempts_max
-        self._backoff_s = backoff_s
-        self._backoff_max_s = backoff_max_s
-        self._clock = clock
+        self.settling = Settling(self.journal, self.storing)
 
     async def learn(self, batch: Batch) -> BatchResult:
         """Work off one leased batch, and finish or postpone it. Raises nothing but cancellation."""
@@ -131,14 +91,14 @@ class Learning:
             return await self._try_later(batch, type(error).__name__)
 
     async def _learn(self, batch: Batch) -> BatchResult:
-        if batch.attempt > self._attempts_max:
+        if batch.attempt > self.attempts_max:
             return await self._give_up(batch, BatchResult("gave_up", cause="attempts"))
         tally = Tally()
         told = await self.settling.of(batch.scope.user, batch.turns)
-        read = await asyncio.to_thread(self._reader.read, told.readable(batch))
-        if self._passages is not None:
+        read = await asyncio.to_thread(self.reader.read, told.readable(batch))
+        if self.passages is not None:
             asked_at = max((request.turn.opened_at for request in read.forget), default=0.0)
-            tally.passages.update(await self._passages.keep(read.own_turns, batch.id, no_gist_until=asked_at))
+            tally.passages.update(await self.passages.keep(read.own_turns, batch.id, no_gist_until=asked_at))
         try:
             facts, wrong = await self._facts(batch, read, told, tally)
         except ModelRefused as error:
@@ -146,7 +106,7 @@ class Learning:
             return await self._give_up(batch, failed)
         told = await self.settling.of(batch.scope.user, batch.turns)  # a model takes its time
         if not told.allows(read.shown):
-            read = await asyncio.to_thread(self._reader.read, told.readable(batch))
+            read = await asyncio.to_thread(self.reader.read, told.readable(batch))
         await self._apply(batch, read.weighed(facts), wrong, read.said, told, tally)
         if self.unlearning is not None:
             for placed, _ in await self.unlearning.obey(read.forget, hold=batch.id, now=self.storing.clock()):
@@ -177,9 +137,9 @@ class Learning:
         for index, new in zip(left, news, strict=True):
             if new is not None:
                 says |= await self._store(batch, *new, opinions, told, tally)
-            await self._journal.mark_applied(batch.id, index + 1)
-        if self._unsettled is not None:
-            tally.went(await self._unsettled.settle(pairs, opinions, batch=batch.id, now=self.storing.clock()))
+            await self.journal.mark_applied(batch.id, index + 1)
+        if self.unsettled is not None:
+            tally.went(await self.unsettled.settle(pairs, opinions, batch=batch.id, now=self.storing.clock()))
         await self._settle(batch, told, says, wrong, tally)
 
     async def _settle(
@@ -204,7 +164,7 @@ class Learning:
         found = await self._extract(shown, notes, tally)
         facts = await self.storing.screened(found.facts, turn_ids, read.said, tally)
         facts += await self._summary(shown, tally)
-        await self._journal.save_facts(shown.id, facts)
+        await self.journal.save_facts(shown.id, facts)
         tally.ignored.update(found.ignored)
         return facts, {notes[place].id: notes[place].content for place in found.wrong}
 
@@ -212,28 +172,28 @@ class Learning:
         """What the extractor found, or the fallback where there is one and the extractor will not do."""
         if not shown.turns:
             return Reviewed([])
-        tally.engine = self._extractor.name
+        tally.engine = self.extractor.name
         try:
-            if self._extractor.name == self._local_engine:
-                return await extracted(self._extractor, shown)
+            if self.extractor.name == self.local_engine:
+                return await extracted(self.extractor, shown)
             async with self._aside(shown):
-                return await extracted(self._extractor, shown, notes)
+                return await extracted(self.extractor, shown, notes)
         except (ModelRefused, ModelUnavailable) as error:
-            last = shown.attempt >= self._attempts_max
-            if self._fallback is None or (isinstance(error, ModelUnavailable) and not last):
+            last = shown.attempt >= self.attempts_max
+            if self.fallback is None or (isinstance(error, ModelUnavailable) and not last):
                 raise
-        tally.engine = self._fallback.name
-        return await extracted(self._fallback, shown)
+        tally.engine = self.fallback.name
+        return await extracted(self.fallback, shown)
 
     async def _summary(self, shown: Batch, tally: Tally) -> list[Fact]:
         """The session's summary, when the session has ended and its facts came from a model as well."""
-        if self._summariser is None or shown.trigger not in ENDS or tally.engine != self._extractor.name:
+        if self.summariser is None or shown.trigger not in ENDS or tally.engine != self.extractor.name:
             return []
-        session = await self._journal.session_turns(shown.turns[-1], limit=self._summariser.turns_max)
-        turns = await asyncio.to_thread(self._reader.turns, [turn for turn in session if turn.scope == shown.scope])
+        session = await self.journal.session_turns(shown.turns[-1], limit=self.summariser.turns_max)
+        turns = await asyncio.to_thread(self.reader.turns, [turn for turn in session if turn.scope == shown.scope])
         try:
             async with self._aside(shown):
-                summary = await self._summariser.summarise(turns)
+                summary = await self.summariser.summarise(turns)
         except ModelError:  # counted by the model's own metric; the facts are worth more than their summary
             return []
         if summary is None:
@@ -245,7 +205,7 @@ class Learning:
     async def _aside(self, batch: Batch) -> AsyncIterator[None]:
         """While a model is asked. A try that failed is postponed by whoever has it in hand again; one that is cancelled
         stays aside until its lease is over."""
-        await self._journal.set_aside(batch.id)
+        await self.journal.set_aside(batch.id)
         try:
             yield
         except Exception:
@@ -255,7 +215,7 @@ class Learning:
 
     async def _in_hand(self, batch: Batch) -> None:
         while True:
-            if await self._journal.take_up(batch.id, now=self._clock()):
+            if await self.journal.take_up(batch.id, now=self.storing.clock()):
                 return
             await asyncio.sleep(TAKE_UP_S)
 
@@ -280,16 +240,16 @@ class Learning:
         """What the model thinks of the facts that compete with others, and, as it is asked anyway, of the pairs that
         nobody has settled; and whether it was asked. Without it the rules' judgement stands."""
         facts = [entry[0] for entry in news if entry is not None and entry[1].outcome is not Ruling.QUARANTINE]
-        if self._model_judge is None or not facts:
+        if self.model_judge is None or not facts:
             return NO_OPINIONS, (), False
-        doubts = await self._dedup.comparing.doubts([new for new in facts if new.fact.key is None])
-        pairs = await self._unsettled.pairs(batch.scope.user) if doubts and self._unsettled is not None else []
+        doubts = await self.storing.dedup.comparing.doubts([new for new in facts if new.fact.key is None])
+        pairs = await self.unsettled.pairs(batch.scope.user) if doubts and self.unsettled is not None else []
         doubts += [pair.doubt for pair in pairs]
         if not doubts:
             return NO_OPINIONS, (), False
         try:
             async with self._aside(batch):
-                return await self._model_judge.opinions(doubts, [new.turn for new in facts]), pairs, True
+                return await self.model_judge.opinions(doubts, [new.turn for new in facts]), pairs, True
         except ModelError:
             return NO_OPINIONS, (), True
 
@@ -329,31 +289,31 @@ class Learning:
         self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional
     ) -> Placed:
         if verdict.outcome is Ruling.QUARANTINE:
-            return Placed(await self._dedup.quarantine(new, verdict.reason))
+            return Placed(await self.storing.dedup.quarantine(new, verdict.reason))
         if new.fact.key is not None:
             return Placed(await self._put_summary(new))
-        if batch.attempt > 1 and await self._dedup.holds(new):
+        if batch.attempt > 1 and await self.storing.dedup.holds(new):
             return Placed(Action.CREATED, id=new.id)
         return await self.settling.place(new, told, opinions)
 
     async def _put_summary(self, new: Candidate) -> Action:
         """Not when a memory of its session was forgotten since it was made: looked at again when it is stored, since
         whoever forgets marks the session before he removes anything."""
-        if not await self._journal.session_turns(new.turn, limit=1):
+        if not await self.journal.session_turns(new.turn, limit=1):
             return Action.FORGOTTEN
-        action = await self._dedup.put_keyed(new)
-        if action is Action.UNCHANGED or await self._journal.session_turns(new.turn, limit=1):
+        action = await self.storing.dedup.put_keyed(new)
+        if action is Action.UNCHANGED or await self.journal.session_turns(new.turn, limit=1):
             return action
-        await self._dedup.take_back(new)
+        await self.storing.dedup.take_back(new)
         return Action.FORGOTTEN
 
     async def _try_later(self, batch: Batch, cause: str) -> BatchResult:
         """Postpone or give up. When the journal cannot even note that, the lease runs out and the batch comes back."""
         try:
-            if batch.attempt >= self._attempts_max:
+            if batch.attempt >= self.attempts_max:
                 return await self._give_up(batch, BatchResult("gave_up", cause=cause))
-            wait_s = min(self._backoff_s * BACKOFF_FACTOR ** (batch.attempt - 1), self._backoff_max_s)
-            await self._journal.postpone(batch.id, until=self._clock() + wait_s)
+            wait_s = min(self.backoff_s * BACKOFF_FACTOR ** (batch.attempt - 1), self.backoff_max_s)
+            await self.journal.postpone(batch.id, until=self.storing.clock() + wait_s)
         except JournalError:
             pass
         return BatchResult("postponed", cause=cause)
@@ -372,7 +332,7 @@ class Learning:
     async def _finish(self, batch: Batch, result: BatchResult) -> BatchResult:
         """What the turns were made into is forgotten last: where the batch was cut off they wait for another one, which
         has to know what of them was erased. After a crash here it is overdue."""
-        await self._journal.finish(batch.id, result.status, now=self._clock())
+        await self.journal.finish(batch.id, result.status, now=self.storing.clock())
         with suppress(JournalError):
             await self.settling.done(batch.turns)
         return result

@@ -2,17 +2,111 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cache
+from pathlib import Path
 
 from msgspec import structs
 
-from semmem.extraction.forget_requests import asked_of
 from semmem.extraction.voice.hearing import Heard, heard
+from semmem.extraction.voice.units import units
 from semmem.memory import Fact, Turn
 from semmem.ports.learning import Batch
+from semmem.text.courtesies import behind_courtesies
 from semmem.text.grounding import SourceText
+
+SUBJECT_CHARS_MAX = 200
+_END = re.compile(
+    r"[,;]\s|[，；]| (?:because|since|cause|as i|weil|denn|parce que|car|porque|perché|omdat|want|bo|ponieważ) ", re.I
+)
+_PIECE = re.compile(r"[,;–—，]")
+_AND = re.compile(r"(?:^| )(?:both|and|und|et|y|e|sowie|as well as) |[和と]")
+PIECES_MAX, PARTS_MAX = 20, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a message asks to be forgotten, and whether it asks to be kept out itself.
+
+    "Forget that I'm vegetarian" is an order about a memory; "forget it", "I forgot" and "don't forget" are none. The
+    forms are closed classes of ten languages (forget_requests.json). They say what is meant, not which memory: that is
+    looked up (``unlearning.meant``), and where none is meant nothing goes.
+
+    ``forget``: what shall be forgotten, in the user's words. ``rest``: the message without those orders, empty where
+    it asks to be kept out. ``single``: it is one sentence, so that nobody else can speak in it."""
+
+    rest: str
+    forget: tuple[str, ...] = ()
+    single: bool = False
+
+
+def asked_of(text: str) -> Asked:
+    """Linear in the length of the text; never raises."""
+    forget: list[str] = []
+    kept: list[str] = []
+    end = 0
+    found_units = units(text)
+    for unit in found_units:
+        said = text[unit.start : unit.end]
+        if unit.quoted:
+            continue
+        pieces = [piece.strip() for piece in _PIECE.split(said)[:PIECES_MAX]]
+        if any(_first(_forms().not_kept, piece) for piece in pieces):
+            return Asked("")
+        found = next(filter(None, (_first(_forms().requests, each) for each in (said, *pieces))), None)
+        subject, cut = ("", 0) if found is None else _cut(found["s"])
+        if found is not None and subject:
+            forget += [part for part in _AND.split(subject) if part][:PARTS_MAX]
+            kept.append(text[end : unit.start])
+            end = unit.start + said.rfind(found.string) + (found.start("s") + cut if cut else len(found.string))
+    if not forget:
+        return Asked(text)
+    return Asked("\n".join([*kept, text[end:].lstrip(" ,;.!?")]).strip(), tuple(forget), len(found_units) == 1)
+
+
+def _first(forms: tuple[re.Pattern[str], ...], said: str) -> re.Match[str] | None:
+    """The first form that the text has, behind as many words of courtesy as can be."""
+    stages = [said[place:] for place in behind_courtesies(said)]
+    return next((found for stage in stages for form in forms if (found := form.match(stage))), None)
+
+
+def _cut(said: str) -> tuple[str, int]:
+    """What is meant, and where the sentence goes on to say something else, 0 where it does not."""
+    end = _END.search(_without_tails(said))
+    if end is None:
+        return _without_tails(said)[:SUBJECT_CHARS_MAX], 0
+    return _without_tails(said[: end.start()])[:SUBJECT_CHARS_MAX], end.end()
+
+
+def _without_tails(said: str) -> str:
+    while (shorter := _forms().tails.sub("", said).rstrip(" .!?,;。！？，…'\"")) != said:
+        said = shorter
+    return said
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    requests: tuple[re.Pattern[str], ...]
+    not_kept: tuple[re.Pattern[str], ...]
+    tails: re.Pattern[str]
+
+
+@cache
+def _forms() -> _Forms:
+    lists = json.loads(Path(__file__).with_name("forget_requests.json").read_text("utf-8"))
+    return _Forms(
+        tuple(re.compile(rf"{form}$", re.IGNORECASE) for form in (_open_end(form) for form in lists["requests"])),
+        tuple(re.compile(form, re.IGNORECASE) for form in lists["not_kept"]),
+        re.compile(rf"(?:[\s,]+|(?<=[\u3040-\u30ff\u3400-\u9fff]))(?:{'|'.join(lists['tails'])})[\s.!?。！？]*$", re.I),
+    )
+
+
+def _open_end(form: str) -> str:
+    return form if form.endswith(".*") else rf"{form}[\s.!?。！？…]*"
+
 
 TURN_CHARS_MIN = 16
 _LONG_NUMBER = re.compile(r"\d(?:[ ./-]?\d){8}")
@@ -63,24 +157,21 @@ class _Own:
     forget: tuple[str, ...]
 
 
+@dataclass(eq=False, repr=False)
 class Reader:
     """Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end).
 
     ``strip_block`` removes semmem's own injected block from a text, ``hear`` what others say in it.
     """
 
-    def __init__(
-        self,
-        *,
-        strip_block: Callable[[str], str] = str,
-        hear: Callable[[str], Heard] = heard,
-        turn_chars_max: int = 16_000,
-    ) -> None:
-        if turn_chars_max < TURN_CHARS_MIN:
+    _: KW_ONLY
+    strip_block: Callable[[str], str] = str
+    hear: Callable[[str], Heard] = heard
+    turn_chars_max: int = 16_000
+
+    def __post_init__(self) -> None:
+        if self.turn_chars_max < TURN_CHARS_MIN:
             raise ValueError(f"turn_chars_max must be at least {TURN_CHARS_MIN}")
-        self._strip_block = strip_block
-        self._hear = hear
-        self._turn_chars_max = turn_chars_max
 
     def read(self, batch: Batch) -> Read:
         """The batch as an extractor sees it, and whose words are in it."""
@@ -100,7 +191,7 @@ class Reader:
         return [(turn, self._own(turn)) for turn in turns]
 
     def _own(self, turn: Turn) -> _Own:
-        one = self._hear(self._shorten(self._strip_block(turn.user_text)))
+        one = self.hear(self._shorten(self.strip_block(turn.user_text)))
         asked = asked_of(one.text)
         return _Own(asked.rest, one.alone, one.mixed, asked.forget if one.alone or asked.single else ())
 
@@ -109,8 +200,8 @@ class Reader:
         return tuple(structs.replace(turn, user_text=one.text) for turn, one in found if one.text.strip())
 
     def _shorten(self, text: str) -> str:
-        half = self._turn_chars_max // 2
-        return text if len(text) <= self._turn_chars_max else f"{text[:half]}\n{text[-half:]}"
+        half = self.turn_chars_max // 2
+        return text if len(text) <= self.turn_chars_max else f"{text[:half]}\n{text[-half:]}"
 
 
 def text_of(turns: Iterable[Turn]) -> str:

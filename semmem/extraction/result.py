@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from semmem.extraction.placed import Action, Placed, Removal
 from semmem.extraction.screen import Screened
@@ -61,7 +62,7 @@ class TurnLearnt(Event, frozen=True):
 
 
 class Tally:
-    """Counts of one try. ``engine`` is the extractor that was asked."""
+    """Counts of one try, under the names of the result. ``engine`` is the extractor that was asked."""
 
     def __init__(self) -> None:
         self.engine = ""
@@ -97,18 +98,8 @@ class Tally:
 
     def result(self, *, earlier: int) -> BatchResult:
         """``earlier``: how many facts were stored by tries before this one."""
-        return BatchResult(
-            self._status(earlier),
-            dict(self.stored),
-            dict(self.actions),
-            dict(self.rejected),
-            engine=self.engine,
-            quarantined=dict(self.quarantined),
-            removals=tuple(self.removals),
-            pairs=dict(self.pairs),
-            ignored=dict(self.ignored),
-            passages=dict(self.passages),
-        )
+        counted: dict[str, Any] = {name: dict(some) for name, some in vars(self).items() if isinstance(some, Counter)}
+        return BatchResult(self._status(earlier), engine=self.engine, removals=tuple(self.removals), **counted)
 
     def _status(self, earlier: int) -> str:
         if self.stored or earlier:

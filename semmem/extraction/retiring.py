@@ -6,12 +6,12 @@ Each write leaves the version before it in the journal. What went is returned as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from semmem.extraction.candidate import Candidate, settled, superseded, updated
+from semmem.extraction.candidate import Candidate, settled, updated
 from semmem.extraction.comparing import with_vector
 from semmem.extraction.placed import PAIR_REPLACED, Action, Placed, Removal
-from semmem.lifecycle.spared import reinstated
+from semmem.lifecycle.spared import reinstated, superseded
 from semmem.lifecycle.writes import Writes
 from semmem.memory import (
     CONTRADICTED,
@@ -25,15 +25,15 @@ from semmem.memory import (
     Scope,
 )
 from semmem.ports.memory_records import WriteRecords
-from semmem.ports.store import Store
+from semmem.ports.store import Store, list_all
 
 
+@dataclass(eq=False, repr=False)
 class Retiring:
     """All of it is safe to repeat, and raises StoreError and JournalError."""
 
-    def __init__(self, store: Store, records: WriteRecords) -> None:
-        self._store = store
-        self._records = records
+    store: Store
+    records: WriteRecords
 
     async def update(self, new: Candidate, contradicted: list[Hit]) -> tuple[tuple[Removal, ...], bool]:
         """A new version of the nearest; what went, and whether it is written: else the nearest was forgotten meanwhile,
@@ -55,10 +55,10 @@ class Retiring:
         there, would never come back to it."""
         gone: list[Removal] = []
         for hit in hits:
-            old = await with_vector(self._store, hit.memory)
+            old = await with_vector(self.store, hit.memory)
             if old is None or old.status is not MemoryStatus.ACTIVE:
                 continue
-            if await self._writes(new).replace(old, superseded(old, new, by)):
+            if await self._writes(new).replace(old, superseded(old, by, new.now)):
                 gone.append(Removal(CONTRADICTED, old.id, by))
         return tuple(gone)
 
@@ -73,7 +73,7 @@ class Retiring:
                 continue
             if ids.isdisjoint(others):
                 continue
-            old = await with_vector(self._store, hit.memory)
+            old = await with_vector(self.store, hit.memory)
             if old is None or old.status is not MemoryStatus.ACTIVE:
                 continue
             if await self._writes(new).replace(old, settled(old, ids, new.now)):
@@ -82,7 +82,7 @@ class Retiring:
 
     async def retire(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
         """Let a memory be retrieved no more, for this reason, in favour of ``by``; the version before is history."""
-        replaced = await self._writes(new).replace(held, superseded(held, new, by, why))
+        replaced = await self._writes(new).replace(held, superseded(held, by, new.now, why))
         return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if replaced else (), by)
 
     async def withdraw(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
@@ -108,7 +108,7 @@ class Retiring:
     async def reinstate(self, replaced: str, new: Candidate, *, since: float = 0.0) -> list[str]:
         """Let those memories be retrieved again that memory ``replaced`` has contradicted ``since`` then; their ids."""
         scope = Scope(new.turn.scope.user)
-        memories = await self._store.list(scope, limit=max(1, await self._store.count(scope)))
+        memories = await list_all(self.store, scope)
         back = [memory for memory in memories if was_replaced(memory, replaced) and memory.updated_at >= since]
         return [old.id for old in back if await self._writes(new).replace(old, reinstated(old, new.now))]
 
@@ -117,7 +117,7 @@ class Retiring:
         return await self._writes(new).replace(held, reinstated(held, new.now))
 
     def _writes(self, new: Candidate) -> Writes:
-        return Writes(self._store, self._records, new.batch)
+        return Writes(self.store, self.records, new.batch)
 
 
 def was_replaced(memory: Memory, by: str) -> bool:

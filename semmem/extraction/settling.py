@@ -92,19 +92,21 @@ class SettlingRecords(ProvisionalRecords, VersionHistory, Protocol):
     """What settling needs of the journal."""
 
 
+@dataclass(eq=False, repr=False)
 class Settling:
     """Raises StoreError and JournalError. Whoever calls it holds the user."""
 
-    def __init__(self, records: SettlingRecords, storing: Storing) -> None:
-        self._records = records
-        self._storing = storing
-        self._dedup = storing.dedup
-        self._retiring = storing.dedup.retiring
+    records: SettlingRecords
+    storing: Storing
+
+    def __post_init__(self) -> None:
+        self._dedup = self.storing.dedup
+        self._retiring = self.storing.dedup.retiring
 
     async def of(self, user: str, turns: Sequence[Turn]) -> Provisional:
         """What these turns were made into."""
         turn_ids = frozenset(turn.id for turn in turns)
-        noted = await self._records.provisional(sorted(turn_ids))
+        noted = await self.records.provisional(sorted(turn_ids))
         found = [await self._dedup.stored(user, each.memory_id) for each in noted if not each.forgotten]
         memories = [memory for memory in found if memory is not None]
         settled = [memory for memory in memories if not memory.is_provisional]
@@ -121,7 +123,7 @@ class Settling:
         """What a memory said before, by another turn, oldest first."""
         if memory.version == 1:
             return []
-        versions = await self._records.versions(Scope(memory.user), memory.id)
+        versions = await self.records.versions(Scope(memory.user), memory.id)
         return [old for old in versions if old.source.turn != memory.source.turn]
 
     async def place(self, new: Candidate, told: Provisional, opinions: Opinions) -> Placed:
@@ -147,9 +149,9 @@ class Settling:
             return await self._dedup.take_back(new)
         user = new.turn.scope.user
         held = await self._dedup.stored(user, placed.id)
-        versions = await self._records.versions(Scope(user), placed.id)
+        versions = await self.records.versions(Scope(user), placed.id)
         if held is not None and held.content == new.fact.content and versions:
-            before = await self._storing.embedded(as_settled(versions[-1]))
+            before = await self.storing.embedded(as_settled(versions[-1]))
             await self._retiring.unsay(held, before, new)
         return None
 
@@ -163,7 +165,7 @@ class Settling:
 
     async def _is_shut(self, turn: Turn) -> bool:
         """Looked at again after the write: whoever erases a memory tells its turn first."""
-        return any(noted.forgotten for noted in await self._records.provisional([turn.id]))
+        return any(noted.forgotten for noted in await self.records.provisional([turn.id]))
 
     async def settle(
         self, told: Provisional, says: Mapping[str, str], *, wrong: Mapping[str, str], batch: str, now: float
@@ -200,27 +202,27 @@ class Settling:
             await self._retiring.reinstate(held.id, new, since=await self._told_at(held) if earlier else 0.0)
         if not earlier:
             return await self._withdraw(held, new, why)
-        before = await self._storing.embedded(as_settled(earlier[-1]))
+        before = await self.storing.embedded(as_settled(earlier[-1]))
         return await self._retiring.give_back(held, before, new, why)
 
     async def _told_at(self, held: Memory) -> float:
         """When it was first written that the memory says what its turn said."""
-        versions = await self._records.versions(Scope(held.user), held.id)
+        versions = await self.records.versions(Scope(held.user), held.id)
         return min(each.updated_at for each in [*versions, held] if each.source.turn == held.source.turn)
 
     async def _withdraw(self, held: Memory, new: Candidate, why: str, by: str = "") -> Placed:
         """Noted afterwards: what is noted as withdrawn and yet is there, nobody would come back to."""
         placed = await self._retiring.withdraw(held, new, why, by=by)
         if placed.removals:
-            await self._records.note_withdrawn(held.source.turn, held.id)
+            await self.records.note_withdrawn(held.source.turn, held.id)
         return placed
 
     async def settle_overdue(self, user: str, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
         """What was left of earlier turns of the user, whose batch could not tell the store, or that were refused when
         nobody was there to take them back."""
         done: list[tuple[Placed, Memory]] = []
-        for turn_id in await self._records.overdue(user, limit=OVERDUE_MAX):
-            state, turn = await self._records.turn_state(turn_id)
+        for turn_id in await self.records.overdue(user, limit=OVERDUE_MAX):
+            state, turn = await self.records.turn_state(turn_id)
             if turn is not None and state is TurnState.REFUSED:
                 done += await self.take_back(turn, batch=batch, now=now)
             elif turn is not None and state is TurnState.DONE:
@@ -239,7 +241,7 @@ class Settling:
 
     async def done(self, turns: Sequence[Turn]) -> None:
         """Their batch has settled everything."""
-        await self._records.settle_provisional([turn.id for turn in turns])
+        await self.records.settle_provisional([turn.id for turn in turns])
 
 
 def may_be_dropped(held: Memory) -> bool:

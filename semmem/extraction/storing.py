@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
 from semmem.extraction.candidate import Candidate, expiry
@@ -19,8 +19,10 @@ from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.work import InThread, reason
 from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact, Memory, Turn, Vector
+from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.learning import Batch, Extractor, Reviewed, Reviewer
 from semmem.ports.text_work import TextWork
 from semmem.text.grounding import SourceText
 from semmem.text.quoting import unquoted
@@ -35,35 +37,27 @@ class Screening(Protocol):
     def __call__(self, fact: Fact, said: SourceText, /) -> Screened: ...
 
 
+@dataclass(eq=False, repr=False)
 class Storing:
     """``quota`` keeps a user's memories within their limit. ``ttl_s`` is how long a memory lives after it was last said
     (None: for ever). ``work`` screens facts, within ``screen_budget_s`` seconds; else they are rejected. ``facts_max``
     are kept of one batch or turn."""
 
-    def __init__(
-        self,
-        embedder: Embedder,
-        dedup: Dedup,
-        *,
-        quota: Quota | None = None,
-        screening: Screening = screen,
-        work: TextWork | None = None,
-        screen_budget_s: float = 5.0,
-        facts_max: int = 20,
-        ttl_s: float | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        if facts_max < 1:
+    embedder: Embedder
+    dedup: Dedup
+    _: KW_ONLY
+    quota: Quota | None = None
+    screening: Screening = screen
+    work: TextWork | None = None
+    screen_budget_s: float = 5.0
+    facts_max: int = 20
+    ttl_s: float | None = None
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        if self.facts_max < 1:
             raise ValueError("facts_max must be at least 1")
-        self.dedup = dedup
-        self.clock = clock
-        self._embedder = embedder
-        self._quota = quota
-        self._screening = screening
-        self._work = work or InThread()
-        self._screen_budget_s = screen_budget_s
-        self._facts_max = facts_max
-        self._ttl_s = ttl_s
+        self._work = self.work or InThread()
 
     async def screened(
         self, found: Sequence[Fact], turn_ids: Collection[str], said: SourceText, tally: Tally
@@ -75,7 +69,7 @@ class Storing:
                 tally.rejected["unknown_turn"] += 1
             elif verdict.outcome is Ruling.REJECT:
                 tally.rejected[verdict.reason] += 1
-            elif len(passed) == self._facts_max:
+            elif len(passed) == self.facts_max:
                 tally.rejected["over_limit"] += 1
             else:
                 passed.append(replace(fact, content=verdict.content))
@@ -86,17 +80,17 @@ class Storing:
         if not facts:
             return []
         try:
-            return await self._work.run(_screen_all, self._screening, facts, said, budget_s=self._screen_budget_s)
+            return await self._work.run(_screen_all, self.screening, facts, said, budget_s=self.screen_budget_s)
         except (WorkTooSlow, WorkLost) as error:
             return [Screened(Ruling.REJECT, reason(error))] * len(facts)
 
     async def vector(self, text: str) -> Vector:
         """Of a text. Raises EmbedderError."""
-        return await self._embedder.embed(text)
+        return await self.embedder.embed(text)
 
     async def embedded(self, memory: Memory) -> Memory:
         """A version out of the journal, with its vector. Raises EmbedderError."""
-        return replace(memory, embedding=await self._embedder.embed(unquoted(memory.content)))
+        return replace(memory, embedding=await self.embedder.embed(unquoted(memory.content)))
 
     async def candidate(
         self, fact: Fact, turn: Turn, memory_id: str, batch_id: str, *, provisional: bool = False
@@ -107,9 +101,9 @@ class Storing:
             id=memory_id,
             fact=fact,
             turn=turn,
-            vector=await self._embedder.embed(unquoted(fact.content)),
+            vector=await self.embedder.embed(unquoted(fact.content)),
             now=now,
-            expires_at=expiry(fact, now, self._ttl_s),
+            expires_at=expiry(fact, now, self.ttl_s),
             batch=batch_id,
             provisional=provisional,
         )
@@ -118,9 +112,9 @@ class Storing:
         """Count what storing a fact did, and make room for it."""
         tally.count(placed, new.fact, verdict)
         grown = (Action.CREATED, Action.SUPERSEDED, Action.QUARANTINED, Action.OUTDATED)
-        if self._quota is None or placed.action not in grown:
+        if self.quota is None or placed.action not in grown:
             return
-        if evicted := await self._quota.make_room(new.turn.scope.user):
+        if evicted := await self.quota.make_room(new.turn.scope.user):
             tally.actions["evicted"] += evicted
 
 
@@ -128,3 +122,22 @@ def _screen_all(screening: Screening, facts: Sequence[Fact], said: SourceText) -
     """The screen's ruling for each fact. A fact with a key is a summary: it was held against the texts of its whole
     session already, and not against this batch."""
     return [screening(fact, said if fact.key is None else SourceText(fact.content)) for fact in facts]
+
+
+async def extracted(extractor: Extractor, shown: Batch, notes: Sequence[Memory] = ()) -> Reviewed:
+    """The extractor's facts, and its judgement of the notes where it gives one. Raises what it raises."""
+    with spans.step("semmem.extract") as span:
+        span.note("semmem.engine", extractor.name)
+        if notes and isinstance(extractor, Reviewer):
+            found = await extractor.review(shown, notes)
+        else:
+            found = Reviewed(await extractor.extract(shown))
+        span.note("semmem.facts", len(found.facts))
+    return found
+
+
+def tell(span: spans.Span, placed: Placed) -> None:
+    """What storing a fact did."""
+    span.note("semmem.action", placed.action.value)
+    if placed.id:
+        span.note(spans.RECORD_ID, placed.id)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from semmem.extraction.candidate import Candidate, reconsidered
 from semmem.extraction.retiring import was_replaced
 from semmem.extraction.settling import SettlingRecords, rewritten_by
 from semmem.extraction.storing import Storing
-from semmem.lifecycle.spared import as_settled
+from semmem.lifecycle.spared import as_settled, without
 from semmem.memory import ASKED_TO_FORGET, CHANGES_STANDING, SUPERSEDED_WHY, UNDONE, Memory, MemoryStatus, Scope
-from semmem.ports.store import Store
+from semmem.ports.store import Store, list_all
 
 
 class NothingToUndo(Exception):
@@ -32,14 +32,16 @@ class Undone:
     restored: int
 
 
+@dataclass(eq=False, repr=False)
 class Undoing:
     """Raises StoreError, JournalError and EmbedderError. Whoever calls it holds the user."""
 
-    def __init__(self, store: Store, records: SettlingRecords, storing: Storing) -> None:
-        self._store = store
-        self._records = records
-        self._storing = storing
-        self._retiring = storing.dedup.retiring
+    store: Store
+    records: SettlingRecords
+    storing: Storing
+
+    def __post_init__(self) -> None:
+        self._retiring = self.storing.dedup.retiring
 
     async def undo(self, held: Memory, *, hold: str, now: float) -> Undone | None:
         """None where the memory was erased meanwhile. Safe to repeat after a crash anywhere in it.
@@ -51,26 +53,26 @@ class Undoing:
         if held.status is not MemoryStatus.ACTIVE or not held.changes_standing:
             raise NothingToUndo
         user = Scope(held.user)
-        versions = await self._records.versions(user, held.id)
+        versions = await self.records.versions(user, held.id)
         before = await asyncio.to_thread(_before, held, versions)
         if before is None and not await self._replaces(held):
             raise NothingToUndo
-        said = None if before is None else await self._storing.embedded(_as_known(before))
+        said = None if before is None else await self.storing.embedded(_as_known(before))
         changed = [each for each in versions if before is None or each.version > before.version] + [held]
-        new = reconsidered(held if held.embedding is not None else await self._storing.embedded(held), hold, now)
+        new = reconsidered(held if held.embedding is not None else await self.storing.embedded(held), hold, now)
         for turn in sorted({each.source.turn for each in changed}):  # first: its batch must not learn it once more
-            await self._records.shut(turn, held.id)
+            await self.records.shut(turn, held.id)
         # What was replaced by what it said before stays so.
         since = 0.0 if before is None else min(each.updated_at for each in changed)
         restored = await self._retiring.reinstate(held.id, new, since=since)
         is_undone = await self._end(held, said, new)
-        memory = await self._store.get(user, held.id) if is_undone else None
+        memory = await self.store.get(user, held.id) if is_undone else None
         return None if memory is None else Undone(memory, len(restored))
 
     async def _have_back(self, held: Memory, hold: str, now: float) -> Undone | None:
-        with_vector = held if held.embedding is not None else await self._storing.embedded(held)
+        with_vector = held if held.embedding is not None else await self.storing.embedded(held)
         is_back = await self._retiring.have_back(held, reconsidered(with_vector, hold, now))
-        memory = await self._store.get(Scope(held.user), held.id) if is_back else None
+        memory = await self.store.get(Scope(held.user), held.id) if is_back else None
         return None if memory is None else Undone(memory, 0)
 
     async def _end(self, held: Memory, said: Memory | None, new: Candidate) -> bool:
@@ -84,11 +86,11 @@ class Undoing:
     async def _replaces(self, held: Memory) -> bool:
         """Whether there is something that it took the place of, or did until an earlier try was cut off."""
         user = Scope(held.user)
-        memories = await self._store.list(user, limit=max(1, await self._store.count(user)), vectors=False)
+        memories = await list_all(self.store, user, vectors=False)
         if any(was_replaced(memory, held.id) for memory in memories):
             return True
         later = [each for each in memories if each.status is MemoryStatus.ACTIVE and each.updated_at >= held.updated_at]
-        pasts = [await self._records.versions(user, each.id) for each in later if each.version > 1]
+        pasts = [await self.records.versions(user, each.id) for each in later if each.version > 1]
         return any(past and was_replaced(past[-1], held.id) for past in pasts)
 
 
@@ -104,5 +106,4 @@ def _before(held: Memory, versions: Sequence[Memory]) -> Memory | None:
 
 def _as_known(before: Memory) -> Memory:
     """As it is known again, not as a change that could be undone in its turn: this was the one step."""
-    metadata = {name: value for name, value in before.metadata.items() if name != CHANGES_STANDING}
-    return as_settled(replace(before, metadata=metadata))
+    return as_settled(without(before, CHANGES_STANDING))

@@ -10,6 +10,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,17 +23,8 @@ from semmem.extraction.waiting_words import WaitingWords
 from semmem.lifecycle.erasure import ErasurePending
 from semmem.lifecycle.passages import listed
 from semmem.lifecycle.spared import as_settled
-from semmem.memory import (
-    ASKED_TO_FORGET,
-    SUPERSEDED_WHY,
-    Memory,
-    MemoryStatus,
-    MemoryType,
-    Scope,
-    Turn,
-    Vector,
-)
-from semmem.ports.store import Store
+from semmem.memory import ASKED_TO_FORGET, SUPERSEDED_WHY, Memory, MemoryStatus, MemoryType, Scope, Turn, Vector
+from semmem.ports.store import Store, list_all
 from semmem.text.grounding import content_words
 from semmem.text.quoting import unquoted
 from semmem.text.words import is_unspaced
@@ -48,17 +40,15 @@ Erase = Callable[[Scope, str], Awaitable[object]]
 """Erases one memory, of whatever type."""
 
 
+@dataclass(eq=False, repr=False)
 class Unlearning:
     """Raises StoreError, JournalError, EmbedderError and WorkError. Whoever calls it holds the user."""
 
-    def __init__(
-        self, store: Store, records: SettlingRecords, storing: Storing, waiting: WaitingWords, erase: Erase
-    ) -> None:
-        self._store = store
-        self._records = records
-        self._storing = storing
-        self._waiting = waiting
-        self._erase = erase
+    store: Store
+    records: SettlingRecords
+    storing: Storing
+    waiting: WaitingWords
+    erase: Erase
 
     async def obey(self, asked: Sequence[ForgetRequest], *, hold: str, now: float) -> list[tuple[Placed, Memory]]:
         """Let go what is meant; each memory that went. Safe to repeat: what was had back since stays."""
@@ -67,7 +57,7 @@ class Unlearning:
             known = await self._known(request.turn)
             if not known:
                 continue
-            vector = await self._storing.vector(request.subject)
+            vector = await self.storing.vector(request.subject)
             these = await asyncio.to_thread(meant, request.subject, vector, known)
             going = [memory for memory in these if not await self._came_back(memory, request.turn)]
             gone += [(await self._let_go(memory, request.turn, hold, now), memory) for memory in going]
@@ -75,11 +65,9 @@ class Unlearning:
 
     async def _known(self, turn: Turn) -> list[Memory]:
         """What was told before the turn and can be seen from its project."""
-        user = Scope(turn.scope.user)
-        found = await self._store.list(user, limit=max(1, await self._store.count(user)))
         return [
             memory
-            for memory in found
+            for memory in await list_all(self.store, Scope(turn.scope.user))
             if memory.status is MemoryStatus.ACTIVE
             and memory.said_at <= turn.opened_at
             and memory.source.turn != turn.id
@@ -87,28 +75,28 @@ class Unlearning:
         ]
 
     async def _came_back(self, memory: Memory, turn: Turn) -> bool:
-        versions = await self._records.versions(Scope(memory.user), memory.id)
+        versions = await self.records.versions(Scope(memory.user), memory.id)
         return any(
             version.metadata.get(SUPERSEDED_WHY) == ASKED_TO_FORGET and version.updated_at >= turn.opened_at
             for version in versions
         )
 
     async def _let_go(self, memory: Memory, turn: Turn, hold: str, now: float) -> Placed:
-        told = [memory, *await self._records.versions(Scope(memory.user), memory.id)]
+        told = [memory, *await self.records.versions(Scope(memory.user), memory.id)]
         before = math.nextafter(turn.opened_at, 0.0)
-        await self._waiting.take_out(memory.user, told, until=before)
+        await self.waiting.take_out(memory.user, told, until=before)
         for passage in await self._saying(told, until=before):
             with suppress(ErasurePending):  # it is hidden, and will be finished
-                await self._erase(Scope(memory.user), passage.id)
-        held = as_settled(await self._storing.dedup.stored(memory.user, memory.id) or memory)
-        return await self._storing.dedup.retiring.retire(held, reconsidered(held, hold, now), ASKED_TO_FORGET)
+                await self.erase(Scope(memory.user), passage.id)
+        held = as_settled(await self.storing.dedup.stored(memory.user, memory.id) or memory)
+        return await self.storing.dedup.retiring.retire(held, reconsidered(held, hold, now), ASKED_TO_FORGET)
 
     async def _saying(self, told: Sequence[Memory], *, until: float) -> list[Memory]:
-        kept = [one for one in await listed(self._store, told[0].user) if one.said_at <= until]
+        kept = [one for one in await listed(self.store, told[0].user) if one.said_at <= until]
         turns = {memory.source.turn for memory in told} - {""}
         own = [one for one in kept if one.source.turn in turns and one.type is MemoryType.PASSAGE]
         others = [one for one in kept if one.source.turn not in turns and one.type is MemoryType.PASSAGE]
-        return own + await self._waiting.stating(others, told)
+        return own + await self.waiting.stating(others, told)
 
 
 def meant(subject: str, vector: Vector, known: Sequence[Memory]) -> list[Memory]:

@@ -6,24 +6,16 @@ batch's own doubts, so that it costs no call; a person may settle them as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from semmem.extraction.contradiction import Verdict
+from semmem.extraction.candidate import settled, unsettled_with
+from semmem.extraction.contradiction.verdict import Verdict
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.placed import Removal
+from semmem.lifecycle.spared import replaced_by
 from semmem.lifecycle.writes import Writes
-from semmem.memory import (
-    CONTRADICTED,
-    REPEATED,
-    SUPERSEDED_BY,
-    SUPERSEDED_WHY,
-    UNSETTLED,
-    Memory,
-    MemoryStatus,
-    Scope,
-)
+from semmem.memory import CONTRADICTED, REPEATED, Memory, MemoryStatus, Scope
 from semmem.ports.memory_records import WriteRecords
 from semmem.ports.store import Store
 
@@ -61,18 +53,18 @@ class Settled:
     pairs: tuple[str, ...] = ()
 
 
+@dataclass(eq=False, repr=False)
 class Unsettled:
     """Finds pairs in the store, and writes down how they were settled."""
 
-    def __init__(self, store: Store, records: WriteRecords) -> None:
-        self._store = store
-        self._records = records
+    store: Store
+    records: WriteRecords
 
     async def pairs(self, user: str) -> list[Pair]:
         """The pairs of which both are still retrieved, those said last first. Raises StoreError."""
-        listed = await self._store.list(Scope(user), limit=MEMORIES_MAX)
+        listed = await self.store.list(Scope(user), limit=MEMORIES_MAX)
         active = {memory.id: memory for memory in listed if memory.status is MemoryStatus.ACTIVE}
-        found = {frozenset((memory.id, other)) for memory in active.values() for other in _unsettled_with(memory)}
+        found = {frozenset((memory.id, other)) for memory in active.values() for other in unsettled_with(memory)}
         pairs = [_pair(*(active[one] for one in ids)) for ids in found if len(ids) == 2 and ids <= active.keys()]
         return sorted(pairs, key=lambda pair: (-pair.newer.said_at, pair.older.id))[:PAIRS_MAX]
 
@@ -98,37 +90,20 @@ class Unsettled:
         older, newer = await self._now(pair.older), await self._now(pair.newer)
         if older is None or newer is None:
             return False
-        writes = Writes(self._store, self._records, batch)
-        settled = _without(older, newer.id, now)
-        if (why := _REMOVES.get(verdict)) is not None:
-            reasons = {SUPERSEDED_BY: newer.id, SUPERSEDED_WHY: why}
-            settled = replace(settled, status=MemoryStatus.SUPERSEDED, metadata=settled.metadata | reasons)
-        written = await writes.replace(older, settled)
-        if older.id in _unsettled_with(newer):
-            await writes.replace(newer, _without(newer, older.id, now))
+        writes = Writes(self.store, self.records, batch)
+        why, apart = _REMOVES.get(verdict), settled(older, (newer.id,), now)
+        written = await writes.replace(older, apart if why is None else replaced_by(apart, (newer.id, why)))
+        if older.id in unsettled_with(newer):
+            await writes.replace(newer, settled(newer, (older.id,), now))
         return written
 
     async def _now(self, memory: Memory) -> Memory | None:
         """The memory as it is, with its vector, if it is still retrieved and says what was judged."""
-        found = await self._store.get(Scope(memory.user), memory.id)
+        found = await self.store.get(Scope(memory.user), memory.id)
         same = found is not None and found.status is MemoryStatus.ACTIVE and found.content == memory.content
         return found if same else None
-
-
-def _unsettled_with(memory: Memory) -> Iterator[str]:
-    ids = memory.metadata.get(UNSETTLED)
-    yield from (one for one in (ids if isinstance(ids, list | tuple) else ()) if isinstance(one, str))
 
 
 def _pair(one: Memory, other: Memory) -> Pair:
     older, newer = sorted((one, other), key=lambda memory: (memory.said_at, memory.id))
     return Pair(older, newer)
-
-
-def _without(memory: Memory, other: str, now: float) -> Memory:
-    """The next version, which knows nothing of the other any more."""
-    left = [one for one in _unsettled_with(memory) if one != other]
-    metadata: dict[str, Any] = {name: value for name, value in memory.metadata.items() if name != UNSETTLED}
-    if left:
-        metadata[UNSETTLED] = left
-    return replace(memory, version=memory.version + 1, updated_at=now, metadata=metadata)

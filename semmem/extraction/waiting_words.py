@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
 from typing import Protocol
 
-from semmem.extraction.contradiction import Verdict
+from semmem.extraction.contradiction.verdict import Verdict
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.screen import same_text
@@ -68,36 +68,27 @@ class Restated:
     near: tuple[Near, ...] = ()
 
 
+@dataclass(eq=False, repr=False)
 class WaitingWords:
     """``judge`` is asked about at most ``judged_max`` clauses of one erasure. The newest ``turns_max`` turns are looked
     at, each within ``budget_s`` seconds of processor time."""
 
-    def __init__(
-        self,
-        records: UnlearntTurns,
-        embedder: Embedder,
-        judge: PairJudge,
-        work: TextWork,
-        *,
-        turns_max: int = 200,
-        judged_max: int = 50,
-        budget_s: float = 1.0,
-    ) -> None:
-        self._records = records
-        self._embedder = embedder
-        self._judge = judge
-        self._work = work
-        self._turns_max = turns_max
-        self._judged_max = judged_max
-        self._budget_s = budget_s
+    records: UnlearntTurns
+    embedder: Embedder
+    judge: PairJudge
+    work: TextWork
+    _: KW_ONLY
+    turns_max: int = 200
+    judged_max: int = 50
+    budget_s: float = 1.0
 
     async def take_out(self, user: str, memories: Sequence[Memory], *, until: float) -> tuple[int, int]:
         """Take what states one of the memories out of what the user said then or before and nobody has learnt from.
 
         How many places that were, and how many batches were ended for it. Raises JournalError and WorkUnavailable.
         """
-        turns = await self._records.unlearnt(user, until=until, limit=self._turns_max) if memories else []
-        number, left, edits = 0, self._judged_max, {}
+        turns = await self.records.unlearnt(user, until=until, limit=self.turns_max) if memories else []
+        number, left, edits = 0, self.judged_max, {}
         for turn in turns:
             statements = sorted({unquoted(each.content) for each in memories if _meet(each, turn)})
             found = await self._restated(turn.user_text, statements)
@@ -108,15 +99,15 @@ class WaitingWords:
                 edits[turn.id] = turn.user_text, without(found.text, places)
                 number += len(places)
         ids = sorted({each.id for each in memories})
-        return number, await self._records.reword(user, edits, ids) if edits else 0
+        return number, await self.records.reword(user, edits, ids) if edits else 0
 
     async def stating(self, passages: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:
         """Which of the user's passages say one of the memories again. Of a passage that cannot be read in time that is
         taken for granted: what is erased must not come back. Raises WorkUnavailable."""
-        again, left = list[Memory](), self._judged_max
+        again, left = list[Memory](), self.judged_max
         for passage, words_said, statements in await asyncio.to_thread(_overlapping, passages, memories):
             try:
-                found = await self._work.run(restated, words_said, statements, budget_s=self._budget_s)
+                found = await self.work.run(restated, words_said, statements, budget_s=self.budget_s)
             except (WorkTooSlow, WorkLost, RuntimeError):
                 again.append(passage)
                 continue
@@ -128,19 +119,19 @@ class WaitingWords:
 
     async def _restated(self, text: str, statements: Sequence[str]) -> Restated:
         try:
-            return await self._work.run(restated, text, statements, budget_s=self._budget_s)
+            return await self.work.run(restated, text, statements, budget_s=self.budget_s)
         except (WorkTooSlow, WorkLost, RuntimeError):  # a text that cannot be read must not forbid an erasure
             return Restated(text)
 
     async def _says_one(self, near: Near, statements: Sequence[str]) -> bool:
         """As far as the judge sees. Without vectors it sees nothing."""
-        told = [statements[index] for index in near.statements[: self._judge.pairs_max]]
+        told = [statements[index] for index in near.statements[: self.judge.pairs_max]]
         try:
-            said = await self._embedder.embed(near.text)
-            known = [Open(each, await self._embedder.embed(each)) for each in told]
+            said = await self.embedder.embed(near.text)
+            known = [Open(each, await self.embedder.embed(each)) for each in told]
         except EmbedderError:
             return False
-        return any(each.verdict is Verdict.SAME for each in await self._judge.judged(near.text, said, known))
+        return any(each.verdict is Verdict.SAME for each in await self.judge.judged(near.text, said, known))
 
 
 def restated(text: str, statements: Sequence[str]) -> Restated:

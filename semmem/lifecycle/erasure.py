@@ -30,7 +30,7 @@ from semmem.memory import PASSAGES, Forgetting, Memory, MemoryType, Scope
 from semmem.ports.erasure import ErasureRecords
 from semmem.ports.errors import JournalError, SemmemError
 from semmem.ports.events import Announce, ErasureEnded, nobody_listens
-from semmem.ports.store import Store
+from semmem.ports.store import Store, list_all
 
 DONE, PENDING, FINISHED = "done", "pending", "finished"
 """How an erasure ended: at once; not yet; after it was pending."""
@@ -207,8 +207,7 @@ class Erasure:
         """
         now, left = self.clock(), list[Memory]()
         for kinds in (types, *([] if types else [PASSAGES])):
-            number = await self.everything.count(scope, types=kinds)
-            left += await self.everything.list(scope, types=kinds, limit=number) if number else []
+            left += await list_all(self.everything, scope, types=kinds)
         return [memory.id for memory in left if memory.said_at > now]
 
     async def _forget(self, what: Forgetting) -> Receipt:
@@ -324,9 +323,7 @@ class Erasure:
         if what.memory_id is not None:
             memory = await everything.get(scope, what.memory_id)
             return [memory] if memory is not None and what.covers(memory) else []
-        number = await everything.count(scope, types=what.types)
-        memories = await everything.list(scope, types=what.types, limit=number) if number else []
-        return [memory for memory in memories if what.covers(memory)]
+        return [memory for memory in await list_all(everything, scope, types=what.types) if what.covers(memory)]
 
     async def _forget_past(self, what: Forgetting, found: Sequence[Memory]) -> int:
         """What was said in their sessions until now is in no summary any more, no older copy brings them back, and the

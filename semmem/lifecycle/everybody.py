@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from semmem.lifecycle.erasure import Erasure, ErasurePending, Receipt
 from semmem.memory import MemoryType, Scope
@@ -24,14 +24,15 @@ class Forgotten:
     receipt: Receipt
 
 
+@dataclass(eq=False, repr=False)
 class ErasureOfAll:
     """Raises StoreError and JournalError where nobody knows who there is."""
 
-    def __init__(self, erasure: Erasure, store: Enumerable, known: KnownUsers, *, clock: Callable[[], float]) -> None:
-        self._erasure = erasure
-        self._store = store
-        self._known = known
-        self._clock = clock
+    erasure: Erasure
+    store: Enumerable
+    known: KnownUsers
+    _: KW_ONLY
+    clock: Callable[[], float]
 
     async def forget(
         self, *, project: str | None = None, types: Sequence[MemoryType] = (), older_than_s: float | None = None
@@ -42,11 +43,11 @@ class ErasureOfAll:
         Where one is pending the others are erased all the same; ErasurePending is raised after the last, with what
         went of all of them. Who begins to talk meanwhile may be erased or not.
         """
-        until = None if older_than_s is None else self._clock() - older_than_s
+        until = None if older_than_s is None else self.clock() - older_than_s
         receipt, users, pending = Receipt(), 0, list[bool]()
         async for user in self._everybody():
             try:
-                gone = await self._erasure.forget_scope(Scope(user, project=project), types, until=until)
+                gone = await self.erasure.forget_scope(Scope(user, project=project), types, until=until)
             except ErasurePending as unfinished:
                 gone = unfinished.receipt
                 pending.append(unfinished.remembered)
@@ -58,12 +59,12 @@ class ErasureOfAll:
 
     async def _everybody(self) -> AsyncIterator[str]:
         """Each once. The next names are read when those before them are erased."""
-        seen = await self._store.users()
+        seen = await self.store.users()
         for user in sorted(seen):
             yield user
         for _ in range(LOOKS):
             after = ""
-            while names := await self._known.users_after(after, limit=SLICE):
+            while names := await self.known.users_after(after, limit=SLICE):
                 after = names[-1]
                 for user in names:
                     if user not in seen:

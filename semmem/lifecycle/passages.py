@@ -12,7 +12,7 @@ from semmem.passages.pieces import ids_of
 from semmem.ports.erasure import ErasureRecords
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
 from semmem.ports.memory_records import WriteRecords
-from semmem.ports.store import Store
+from semmem.ports.store import Store, list_all
 
 ANSWER_S = 60.0
 """A request that was asked so long before a memory was made may have been shown it."""
@@ -84,8 +84,7 @@ class PassageQuota:
 
 async def listed(store: Store, user: str) -> list[Memory]:
     """All passages of a user, without vectors. Raises StoreError."""
-    number = await store.count(Scope(user), types=PASSAGES)
-    return await store.list(Scope(user), types=PASSAGES, limit=number, vectors=False) if number else []
+    return await list_all(store, Scope(user), types=PASSAGES, vectors=False)
 
 
 def _is_gist(passage: Memory) -> bool:

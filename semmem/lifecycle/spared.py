@@ -92,22 +92,27 @@ def replaced_before(version: Memory, known: Iterable[Memory]) -> float:
 
 def as_settled(memory: Memory) -> Memory:
     """The same memory, no longer provisional."""
-    return _without(memory, PROVISIONAL)
+    return without(memory, PROVISIONAL)
 
 
 def reinstated(old: Memory, now: float) -> Memory:
     """The version of a superseded memory that is retrieved again, since what took its place went."""
-    told = _without(old, SUPERSEDED_BY, SUPERSEDED_WHY)
+    told = without(old, SUPERSEDED_BY, SUPERSEDED_WHY)
     return replace(told, version=old.version + 1, status=MemoryStatus.ACTIVE, updated_at=now)
 
 
 def replaced_by(memory: Memory, successor: Successor | None) -> Memory:
     """The same memory in the shade of another one, or of none."""
     if successor is None:
-        return replace(_without(memory, SUPERSEDED_BY, SUPERSEDED_WHY), status=MemoryStatus.ACTIVE)
+        return replace(without(memory, SUPERSEDED_BY, SUPERSEDED_WHY), status=MemoryStatus.ACTIVE)
     by, why = successor
     metadata = {**memory.metadata, SUPERSEDED_BY: by, SUPERSEDED_WHY: why}
     return replace(memory, status=MemoryStatus.SUPERSEDED, metadata=metadata)
+
+
+def superseded(old: Memory, by: str, now: float, why: str = CONTRADICTED) -> Memory:
+    """The version of a memory that is no longer retrieved; ``by`` is the memory that took its place, ``why`` a word."""
+    return replace(replaced_by(old, (by, why)), version=old.version + 1, updated_at=now)
 
 
 def successor_of(memory: Memory) -> Successor | None:
@@ -166,5 +171,6 @@ def _statement(memory: Memory) -> tuple[str, str]:
     return memory.project or "", " ".join(memory.content.casefold().split())
 
 
-def _without(memory: Memory, *names: str) -> Memory:
+def without(memory: Memory, *names: str) -> Memory:
+    """The same memory without these words of its metadata."""
     return replace(memory, metadata={name: value for name, value in memory.metadata.items() if name not in names})

@@ -31,7 +31,7 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, SemmemError
 from semmem.ports.learning import ProvisionalRecords, TurnState
 from semmem.ports.memory_records import HoldRecords, MemoryRecords
-from semmem.ports.store import Store
+from semmem.ports.store import Store, list_all
 from semmem.text.quoting import unquoted
 
 
@@ -100,9 +100,7 @@ class Sparing:
     # --- what is to be written ---------------------------------------------------------------------------------------
 
     async def _plan(self, what: Forgetting) -> _Plan:
-        user = Scope(what.scope.user)
-        number = await self.everything.count(user)
-        memories = await self.everything.list(user, limit=number, vectors=False) if number else []
+        memories = await list_all(self.everything, Scope(what.scope.user), vectors=False)
         going = {memory.id: memory for memory in memories if what.covers(memory)}
         staying = [memory for memory in memories if memory.id not in going]
         left = await self._left(what, going.values())

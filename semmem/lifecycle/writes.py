@@ -8,20 +8,22 @@ since something else of the user was erased, writes no more; what it has written
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from semmem.memory import Memory, Scope
 from semmem.ports.errors import Erased
 from semmem.ports.memory_records import WriteRecords
 from semmem.ports.store import Store
 
 
+@dataclass(eq=False, repr=False)
 class Writes:
     """Puts one user's memories. Without a batch or hold (``batch_id`` empty) everything may be written: nothing else
     runs beside it. ``allowed`` and ``may_stay``: as WriteRecords says."""
 
-    def __init__(self, store: Store, records: WriteRecords, batch_id: str) -> None:
-        self._store = store
-        self._records = records
-        self._batch_id = batch_id
+    store: Store
+    records: WriteRecords
+    batch_id: str
 
     async def put(self, memory: Memory) -> bool:
         """Whether the memory is written and may stay. Raises StoreError and JournalError."""
@@ -29,7 +31,7 @@ class Writes:
             return False
         scope = Scope(memory.user)
         try:
-            await self._store.put(scope, memory)
+            await self.store.put(scope, memory)
         except Erased:
             return False
         if await self.may_stay(memory):
@@ -40,29 +42,29 @@ class Writes:
     async def retract(self, memory: Memory) -> None:
         """Remove what must not stay, with all that is kept beside it."""
         scope = Scope(memory.user)
-        await self._store.forget(scope, memory.id)
-        await self._records.forget_memories(scope, [memory.id], shuts_turns=False)
+        await self.store.forget(scope, memory.id)
+        await self.records.forget_memories(scope, [memory.id], shuts_turns=False)
 
     async def withdraw(self, memory: Memory) -> bool:
         """Remove a memory and keep what it said as a version; whether it may be, and is. Safe to repeat."""
         if not await self.allowed(memory):
             return False
-        await self._records.keep_version(memory)
-        await self._store.forget(Scope(memory.user), memory.id)
+        await self.records.keep_version(memory)
+        await self.store.forget(Scope(memory.user), memory.id)
         return True
 
     async def replace(self, old: Memory, new: Memory) -> bool:
         """``put`` of the next version; the one before is history."""
         if not await self.allowed(new):
             return False
-        await self._records.keep_version(old)
+        await self.records.keep_version(old)
         return await self.put(new)
 
     async def allowed(self, memory: Memory) -> bool:
-        return not self._batch_id or await self._records.allows(self._batch_id, memory.id)
+        return not self.batch_id or await self.records.allows(self.batch_id, memory.id)
 
     async def may_stay(self, memory: Memory) -> bool:
-        return not self._batch_id or await self._records.may_stay(self._batch_id, memory)
+        return not self.batch_id or await self.records.may_stay(self.batch_id, memory)
 
 
 async def remove(store: Store, records: WriteRecords, scope: Scope, memory_id: str) -> bool:

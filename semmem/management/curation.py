@@ -48,7 +48,7 @@ from semmem.memory import (
 )
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
 from semmem.ports.memory_records import MemoryRecords, Uses
-from semmem.ports.store import Store
+from semmem.ports.store import Store, list_all
 from semmem.retrieval.context import estimate_tokens
 from semmem.upkeep.consolidation import Consolidator, Group
 from semmem.upkeep.model_writing import Written
@@ -330,7 +330,7 @@ class Curation:
         return await self.consolidator.groups(await self._everything(scope), self.clock())
 
     async def _everything(self, scope: Scope) -> list[Memory]:
-        return await self.store.list(scope, limit=max(1, await self.store.count(scope)))
+        return await list_all(self.store, scope)
 
     def _held(self, user: str) -> AbstractAsyncContextManager[str]:
         """Nobody else learns or changes the user's memories inside. Raises Busy."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterator
 
 from semmem.memory import Memory, MemoryType, Source, Turn
+from semmem.text.digest import stable_id
 from semmem.text.quoting import quoted
 from semmem.text.words import is_unspaced, words
 
@@ -27,9 +26,8 @@ _FENCED = re.compile(r"```[^`]*+(?:```|\Z)")
 
 
 def passage_id(turn_id: str, place: int | str) -> str:
-    """``psg_`` and 26 base32 characters (130 of SHA-256's bits), the same for every try to keep one piece."""
-    digest = hashlib.sha256(f"{turn_id}\n{place}".encode()).digest()
-    return PREFIX + base64.b32encode(digest).decode().lower()[:26]
+    """The same for every try to keep one piece."""
+    return stable_id(PREFIX, turn_id, str(place))
 
 
 def ids_of(turn_id: str) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector, are_passages
 from semmem.passages.pieces import is_passage
-from semmem.ports.store import Collection, Collections, Described, Lagging, Store, passages_name
+from semmem.ports.store import Collection, Collections, Described, Lagging, Store, list_all, passages_name
 
 Types = Sequence[MemoryType]
 
@@ -134,8 +134,4 @@ class ShelvedCollections:
 
 async def everything(store: Store, user: str) -> list[Memory]:
     """All that a store keeps of a user: memories of any status, then passages, with vectors. Raises StoreError."""
-    found = list[Memory]()
-    for types in ((), PASSAGES):
-        number = await store.count(Scope(user), types=types)
-        found += await store.list(Scope(user), types=types, limit=number) if number else []
-    return found
+    return [*await list_all(store, Scope(user)), *await list_all(store, Scope(user), types=PASSAGES)]

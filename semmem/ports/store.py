@@ -256,6 +256,14 @@ class Collections(Protocol):
         """As DiskBound says; nothing where there is no disk of this machine."""
 
 
+async def list_all(
+    store: Store, scope: Scope, *, types: Sequence[MemoryType] = (), vectors: bool = True
+) -> list[Memory]:
+    """All that the store has of these types in the scope, of any status. Raises StoreError."""
+    number = await store.count(scope, types=types)
+    return await store.list(scope, types=types, limit=number, vectors=vectors) if number else []
+
+
 def next_name(base: str, taken: Sequence[str]) -> str:
     """A name for one more collection: ``base_g2``, ``base_g3``, ..."""
     return f"{base}_g{1 + max((number_of(base, name) or 0 for name in taken), default=1)}"

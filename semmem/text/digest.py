@@ -1,8 +1,9 @@
-"""One name for a list of texts, the same on every replica."""
+"""Names made of texts, the same on every replica and for every try."""
 
 from __future__ import annotations
 
 import struct
+from base64 import b32encode
 from hashlib import sha256
 
 _length = struct.Struct(">Q").pack
@@ -15,3 +16,8 @@ def digest(*parts: str) -> str:
     except UnicodeEncodeError:
         encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     return sha256(b"".join([_length(len(data)) + data for data in encoded])).hexdigest()[:32]
+
+
+def stable_id(prefix: str, *lines: str) -> str:
+    """The prefix and 26 base32 characters (130 of SHA-256's bits)."""
+    return prefix + b32encode(sha256("\n".join(lines).encode()).digest()).decode().lower()[:26]

@@ -175,16 +175,6 @@ def is_negative(text: str) -> bool:
     return bool(_NEGATIVE.search(_NOT_REALLY_NEGATIVE.sub(" ", text)))
 
 
-_CARRIERS = """
-user users theirs myself themselves himself herself because since off onto out over under up upon within without
-after before between during until through toward towards against among per via never none neither done having
-may must one ones each every all both few more most other another such only own same also now currently recently
-often usually sometimes always still already again ever yet really quite rather like likes love enjoy prefer
-dislike hate avoid favour favor favourite favorite want wish need plan intend hope live lives reside work works
-job employed use using owns get got go goes going went come make made take took keep know think believe feel
-find say said says tell told mention mentioned state stated ask asked call called name named eat eats drink
-study studies speak speaks play plays buy bought move moved visit visited attend identify described describe
-consider considers tend tends regularly something someone anything thing things person won cannot
-"""
-"""What an extractor, or somebody who tells of the user, puts around what was said, beside words of grammar."""
-_FRAME = frozenset(stems(sorted({*stop_words.ENGLISH, *stop_words.NEGATED_AUXILIARIES, *_CARRIERS.split(), *_SPELLED})))
+_FRAME = frozenset(
+    stems(sorted({*stop_words.ENGLISH, *stop_words.NEGATED_AUXILIARIES, *stop_words.CARRIERS, *_SPELLED}))
+)

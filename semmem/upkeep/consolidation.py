@@ -14,8 +14,8 @@ from itertools import islice
 
 import numpy as np
 
-from semmem.extraction.contradiction import repeats
-from semmem.lifecycle.spared import replaced_by
+from semmem.extraction.contradiction.wording import repeats
+from semmem.lifecycle.spared import superseded
 from semmem.lifecycle.writes import Writes
 from semmem.memory import MERGED, Memory, MemoryStatus, Scope, Vector
 from semmem.ports.memory_records import WriteRecords
@@ -121,11 +121,6 @@ async def unchanged(store: Store, memory: Memory) -> Memory | None:
     if current is None or current.version != memory.version or current.status is not MemoryStatus.ACTIVE:
         return None
     return current
-
-
-def superseded(old: Memory, by: str, now: float, why: str) -> Memory:
-    """The next version of a memory whose place another one has taken; ``why`` is a reason word."""
-    return replace(replaced_by(old, (by, why)), version=old.version + 1, updated_at=now)
 
 
 def _informative(memory: Memory) -> tuple[int, float, str]:

@@ -16,7 +16,7 @@ from semmem.memory import MERGED, UNFOUNDED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
 from semmem.ports.memory_records import HoldRecords, MemoryRecords, Uses
-from semmem.ports.store import Store, Sweepable
+from semmem.ports.store import Store, Sweepable, list_all
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.reflections import withdraw
 
@@ -141,10 +141,10 @@ class Maintenance:
         await self._passages.make_room(user)
         # Before the store is read: what that has no more was forgotten.
         recorded_ids = await self.records.recorded_ids(user)
-        memories = await self._list(user)
+        memories = await list_all(self.store, Scope(user))
         if recorded_ids - {memory.id for memory in memories}:
             await asyncio.sleep(self.rules.settle_s)
-            memories = await self._list(user)
+            memories = await list_all(self.store, Scope(user))
         if not memories:
             await self.records.forget_user(user)
             return
@@ -156,9 +156,6 @@ class Maintenance:
         withdrawn = await withdraw(self.store, self.records, left, hold_id=hold_id, now=now)
         self.announce(MemoriesRemoved(UNFOUNDED, withdrawn))
         await self._consolidate(left, now, hold_id)
-
-    async def _list(self, user: str) -> list[Memory]:
-        return await self.store.list(Scope(user), limit=max(1, await self.store.count(Scope(user))))
 
     async def _remove_old(self, user: str, memories: list[Memory], now: float) -> set[str]:
         uses, again = await self.records.uses(user), await self.records.said_again(user)

@@ -4,12 +4,13 @@ reflections stand on."""
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from semmem.extraction.llm import parse_items
+from semmem.extraction.asked_model import as_line
+from semmem.extraction.model_items import parse_items
+from semmem.lifecycle.writes import Writes
 from semmem.memory import Memory, Message, Role, Source
 from semmem.ports.embedder import Embedder
 from semmem.ports.memory_records import WriteRecords
@@ -52,12 +53,10 @@ class ModelWriting(Generic[Rules]):
     rules: Rules
 
     async def _items(self, told: str, notes: Iterable[object], schema: dict[str, object]) -> list[dict[str, Any]]:
-        """What the model answers to notes, which are shown as lines of JSON; with ``<`` escaped none can close anything
-        around it. Raises ModelUnavailable and ModelRefused."""
+        """What the model answers to notes, each shown as a line of JSON. Raises ModelUnavailable and ModelRefused."""
         if self.model is None:
             raise ValueError("nothing is written without a model")
-        lines = [json.dumps(note, ensure_ascii=False).replace("<", "\\u003c") for note in notes]
-        prompt = Message(Role.SYSTEM, told), Message(Role.USER, "\n".join(lines))
+        prompt = Message(Role.SYSTEM, told), Message(Role.USER, "\n".join(map(as_line, notes)))
         answer = await self.model.complete(prompt, timeout_s=self.rules.timeout_s, json_schema=schema)
         return parse_items(answer)
 
@@ -74,6 +73,16 @@ class ModelWriting(Generic[Rules]):
             return "instruction"
         said = SourceText("\n".join(memory.content for memory in memories))
         return "" if said.grounds(content, share_min=self.rules.grounded_share_min) else "ungrounded"
+
+    async def _put(self, made: Memory, of: Sequence[Memory], hold_id: str, before: Memory | None = None) -> bool:
+        """Whether it may stay: where one that it is made of was forgotten meanwhile, its words must go with it."""
+        writes = Writes(self.store, self.records, hold_id)
+        if not await (writes.put(made) if before is None else writes.replace(before, made)):
+            return False
+        if all([await writes.allowed(memory) for memory in of]):
+            return True
+        await writes.retract(made)
+        return False
 
     async def _written(self, content: str, of: Sequence[Memory], role: str, now: float, **others: Any) -> Memory:
         """The text as a memory. It must not outlive what it was made of: the earliest end is its own."""

@@ -14,7 +14,8 @@ from semmem.background.learner import Learner, PatientEmbedder
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.extraction.at_once import AtOnce
-from semmem.extraction.contradiction import closed
+from semmem.extraction.comparing import Comparing
+from semmem.extraction.contradiction.verdict import closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.llm import LlmExtractor
@@ -26,6 +27,7 @@ from semmem.extraction.result import BatchLearnt
 from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
+from semmem.extraction.storing import Storing
 from semmem.extraction.unlearning import Erase, Unlearning
 from semmem.extraction.unsettled import Unsettled
 from semmem.extraction.voice.hearing import Heard, heard
@@ -156,13 +158,10 @@ def learning(
     by_rules = local_extractor(settings, backends, announce)
     by_model, model_judge, summariser = _by_model(settings, backends)
     extractor, fallback = choose_extractor(memory.extraction.engine, llm=by_model, rules=by_rules)
-    batches = Learning(
-        backends.journal,
+    storing = Storing(
         backends.embedder,
         dedup(settings, backends),
-        extractor,
         quota=quota(settings, backends, announce),
-        fallback=fallback,
         screening=partial(
             screen,
             chars_min=memory.write_screen.fact_chars_min,
@@ -171,6 +170,21 @@ def learning(
             on_instruction=Ruling(memory.write_screen.instructions),
             own_markers=FENCE_MARKERS,
         ),
+        work=backends.worker,
+        screen_budget_s=memory.extraction.batch_budget_s,
+        facts_max=memory.extraction.facts_per_batch_max,
+        ttl_s=lifetime_s(settings),
+        clock=clock,
+    )
+    unlearning = None
+    if erase is not None:
+        waiting = waiting_words(settings, backends)
+        unlearning = Unlearning(backends.store, backends.journal, storing, waiting, erase)
+    return Learning(
+        backends.journal,
+        storing,
+        extractor,
+        fallback=fallback,
         reader=Reader(strip_block=without_tags, hear=hear),
         model_judge=model_judge,
         unsettled=Unsettled(backends.store, backends.journal),
@@ -184,18 +198,10 @@ def learning(
             worth=by_rules.worth,
             clock=clock,
         ),
-        work=backends.worker,
-        screen_budget_s=memory.extraction.batch_budget_s,
-        facts_max=memory.extraction.facts_per_batch_max,
+        unlearning=unlearning,
         attempts_max=memory.extraction.attempts_max,
         local_engine=by_rules.name,
-        ttl_s=lifetime_s(settings),
-        clock=clock,
     )
-    if erase is not None:
-        waiting = waiting_words(settings, backends)
-        batches.unlearning = Unlearning(backends.store, backends.journal, batches.storing, waiting, erase)
-    return batches
 
 
 def _tell_what_is_uncalibrated(settings: Settings, backends: Backends) -> None:
@@ -223,13 +229,15 @@ def local_extractor(settings: Settings, backends: Backends, announce: Announce) 
 
 def dedup(settings: Settings, backends: Backends) -> Dedup:
     return Dedup(
-        backends.store,
+        Comparing(
+            backends.store,
+            update_threshold=settings.memory.extraction.update_threshold,
+            judge=closed,
+            text_work=backends.worker,
+            judge_budget_s=settings.memory.extraction.turn_budget_s,
+            pair_judge=_pair_judge(settings, backends),
+        ),
         backends.journal,
-        update_threshold=settings.memory.extraction.update_threshold,
-        judge=closed,
-        text_work=backends.worker,
-        judge_budget_s=settings.memory.extraction.turn_budget_s,
-        pair_judge=_pair_judge(settings, backends),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from semmem.extraction.contradiction import Verdict, closed
+from semmem.extraction.contradiction.verdict import Verdict, closed
 
 _ONE = tuple(
     re.compile(pattern, re.IGNORECASE)

@@ -31,8 +31,7 @@ from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
 from semmem.extraction import (
     answers,
-    broken_json,
-    forget_requests,
+    comparing,
     model_items,
     model_judge,
     reading,
@@ -41,17 +40,14 @@ from semmem.extraction import (
     settling,
     unlearning,
     waiting_words,
-    weighing,
-    wrong_notes,
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
-from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features, forms, lead_ins, requests
+from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features, requests
 from semmem.extraction.model_facts import Facts, line_of
 from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
 from semmem.extraction.rules import facts_in, phrasing, read_clauses
 from semmem.extraction.rules.event_time import DatedText, event_time
-from semmem.extraction.voice import features as voice_features
 from semmem.extraction.voice import hearing, units
 from semmem.lifecycle.change_news import ChangeNews
 from semmem.lifecycle.spared import Said
@@ -72,9 +68,8 @@ from semmem.retrieval.query import build as query
 from semmem.retrieval.query import past_conversations
 from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, read_words
 from semmem.text import courtesies, disguise, grounding, orders, quoting, stems, terms, words
-from semmem.text.account_numbers import numbers_hidden
 from semmem.text.digest import digest
-from semmem.text.screening import is_instruction, readable, redact
+from semmem.text.screening import is_instruction, numbers_hidden, readable, redact
 from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
 from semmem.text.times.tokens import tokens
 from semmem.turns.encodings import Undecodable, decoder_for
@@ -115,7 +110,9 @@ def _functions(module_name: str) -> Iterator[str]:
         if inspect.isfunction(value) and _takes_text(value):
             yield f"{prefix}.{name}"
         elif inspect.isclass(value) and not getattr(value, "_is_protocol", False):
-            methods = ((m, f) for m, f in vars(value).items() if not m.startswith("_") and inspect.isfunction(f))
+            public = ((m, f) for m, f in vars(value).items() if not m.startswith("_") and inspect.isfunction(f))
+            # a field's default may be a function, which is found where it is written
+            methods = ((m, f) for m, f in public if f.__qualname__.startswith(f"{name}."))
             yield from (f"{prefix}.{name}.{method}" for method, function in methods if _takes_text(function))
 
 
@@ -142,11 +139,11 @@ def _hit(text: str) -> Hit:
     return Hit(_memory(text), 0.5, 0.5)
 
 
-NEAR = [weighing.Neighbour("User likes tea", MemoryType.SEMANTIC, 0.95)]
+NEAR = [comparing.Neighbour("User likes tea", MemoryType.SEMANTIC, 0.95)]
 _ONE = np.ones(2, dtype=np.float32)
 _DIRECTIONS = np.ones((5, 2, 1), dtype=np.float32)
 _LIKELY = pair_model.Likelihoods(0.9, 0.05, 0.05)
-WEIGHING = weighing.Weighing(verdict.judge, 0.25, 0.9)
+WEIGHING = comparing.Weighing(verdict.judge, 0.25, 0.9)
 NEWS = ChangeNews(Wire().line(), b"key")
 
 
@@ -354,11 +351,11 @@ REGISTRY: Mapping[str, Call] = {
     # extraction
     "extraction.answers.json_values": lambda t: list(answers.json_values(t)),
     "extraction.answers.read_answer": answers.read_answer,
-    "extraction.broken_json.read_broken": lambda t: broken_json.read_broken("{" + t, 0),
+    "extraction.answers.read_broken": lambda t: answers.read_broken("{" + t, 0),
     "extraction.model_facts.Facts.of": _made_facts,
     "extraction.model_facts.line_of": lambda t: line_of({"turn": t[:4000]}),
     "extraction.model_items.parse_items": lambda t: _refusing(lambda: model_items.parse_items(t)),
-    "extraction.wrong_notes.wrong_notes": lambda t: wrong_notes.wrong_notes([{"wrong": 1, "why": t}], {0}),
+    "extraction.model_items.wrong_notes": lambda t: model_items.wrong_notes([{"wrong": 1, "why": t}], {0}),
     "extraction.model_items.read_items": lambda t: _refusing(lambda: model_items.read_items('{"facts": [' + t)),
     "extraction.phrasing.ShownTexts.is_the_user": lambda t: ShownTexts([t], [t]).is_the_user(t[:1000] or "-", t),
     "extraction.phrasing.TurnText.phrased": _phrased,
@@ -407,7 +404,7 @@ REGISTRY: Mapping[str, Call] = {
         strip_block=context.strip_block, turn_chars_max=WHOLE
     ).read(_batch(t)),
     "extraction.reading.Reader.turns": lambda t: reading.Reader(strip_block=context.strip_block).turns([_turn(t)]),
-    "extraction.forget_requests.asked_of": forget_requests.asked_of,
+    "extraction.reading.asked_of": reading.asked_of,
     "extraction.reading.text_of": lambda t: reading.text_of([_turn(t)]),
     "extraction.lasting.choose.passages": lambda t: _chosen(t),
     "extraction.lasting.clauses.clauses": lambda t: clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE),
@@ -416,14 +413,14 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.lasting.features.features": lambda t: features.features(
         clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
     ),
-    "extraction.lasting.lead_ins.lead_in": lambda t: lead_ins.lead_in(t, 0, len(t), asked=False),
+    "extraction.lasting.clauses.lead_in": lambda t: clauses.lead_in(t, 0, len(t), asked=False),
     "extraction.lasting.requests.is_only": lambda t: requests.is_only(requests.Order(0, 4, False, False), t, 0, len(t)),
     "extraction.lasting.requests.order_in": lambda t: requests.order_in(t, (0, len(t) // 2), len(t)),
-    "extraction.lasting.forms.asks_for_own": lambda t: forms.asks_for_own(f"{t}?"),
-    "extraction.lasting.forms.is_decision": forms.is_decision,
+    "extraction.lasting.choose.asks_for_own": lambda t: choose.asks_for_own(f"{t}?"),
+    "extraction.lasting.choose.is_decision": choose.is_decision,
     "extraction.lasting.features.formal": features.formal,
-    "extraction.voice.features.shapes": lambda t: voice_features.shapes(t, units.units(t)),
-    "extraction.voice.features.words_of": voice_features.words_of,
+    "extraction.voice.hearing.shapes": lambda t: hearing.shapes(t, units.units(t)),
+    "extraction.voice.hearing.words_of": hearing.words_of,
     "extraction.voice.hearing.heard": hearing.heard,
     "extraction.voice.units.marked": units.marked,
     "extraction.voice.units.quotations": units.quotations,
@@ -449,8 +446,8 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.waiting_words.without": lambda t: waiting_words.without(
         t, [(start, start + 2) for start in range(0, len(t), 5)]
     ),
-    "extraction.weighing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
-    "extraction.weighing.unweighed": lambda t: weighing.unweighed(NEAR, t),
+    "extraction.comparing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
+    "extraction.comparing.unweighed": lambda t: comparing.unweighed(NEAR, t),
     # turns
     "text.digest.digest": digest,
     "turns.recorder.storable": lambda t: storable(t, WHOLE),
@@ -534,6 +531,7 @@ REGISTRY: Mapping[str, Call] = {
     "retrieval.index.word_index.WordIndex.match": _matched,
     "text.terms.terms": lambda t: terms.terms(words.words(t)),
     "text.words.negations_apart": words.negations_apart,
+    "text.words.counted": words.counted,
     "text.words.is_unspaced": words.is_unspaced,
     "text.words.pairs": words.pairs,
     "text.words.words": words.words,
@@ -554,11 +552,11 @@ REGISTRY: Mapping[str, Call] = {
     "text.screening.is_instruction": is_instruction,
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,
-    "text.account_numbers.numbers_hidden": lambda t: numbers_hidden(f"IBAN: {t}", "[x]"),
+    "text.screening.numbers_hidden": lambda t: numbers_hidden(f"IBAN: {t}", "[x]"),
     "text.times.chinese.intervals": lambda t: list(chinese.intervals(t, NOW, DAY, "past")),
     "text.times.grammar.intervals": lambda t: intervals(t, NOW),
-    "text.times.occurrence.leaning": leaning,
-    "text.times.occurrence.occurred_at": lambda t: occurred_at(t, NOW),
+    "text.times.grammar.leaning": leaning,
+    "text.times.grammar.occurred_at": lambda t: occurred_at(t, NOW),
     "text.times.tokens.tokens": tokens,
 }
 
@@ -569,7 +567,7 @@ _WAITS = "awaits stores and models; what it reads of a text is done by functions
 NEEDLESS: Mapping[str, str] = {
     "extraction.at_once.AtOnce.read": "the extractor and the screen above, on a thread",
     "extraction.contradiction.verdict.bars_for": _NAMES,
-    "extraction.tracing.extracted": "the extractor above",
+    "extraction.storing.extracted": "the extractor above",
     "lifecycle.spared.Heirs.of": _VALUES,
     "lifecycle.spared.Heirs.of_left": _VALUES,
     "lifecycle.spared.as_own": _VALUES,
@@ -582,6 +580,8 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.spared.said_elsewhere": _VALUES,
     "lifecycle.spared.spared_id": _NAMES,
     "lifecycle.spared.successor_of": _VALUES,
+    "lifecycle.spared.superseded": _VALUES,
+    "lifecycle.spared.without": _VALUES,
     "lifecycle.sparing.Sparing.spare": _WAITS,
     "lifecycle.reflected.bases": _VALUES,
     "lifecycle.reflected.rests_on": "one digest of each content",
@@ -646,16 +646,17 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.at_once.AtOnce.state": _NAMES,
     "extraction.at_once.provisional_id": _SAME_TEXT,
     "extraction.reading.Read.weighed": _VALUES,
-    "extraction.voice.model.save": _NAMES,
+    "extraction.voice.hearing.save": _NAMES,
     "retrieval.ledger.truth.Changes.said_back": _VALUES,
     "retrieval.ledger.truth.Changes.to_say_back": _VALUES,
+    "extraction.contradiction.reading.listed": _NAMES,
     "extraction.candidate.as_released": _VALUES,
     "extraction.candidate.confirmed": _VALUES,
     "extraction.candidate.created": _VALUES,
     "extraction.candidate.keyed_id": _NAMES,
     "extraction.candidate.memory_id": _NAMES,
     "extraction.candidate.reconsidered": _VALUES,
-    "extraction.candidate.superseded": _VALUES,
+    "extraction.candidate.unsettled_with": _VALUES,
     "extraction.asked_model.asked": _NAMES,
     "extraction.candidate.expiry": _VALUES,
     "extraction.candidate.updated": _VALUES,
@@ -663,7 +664,6 @@ NEEDLESS: Mapping[str, str] = {
     "upkeep.consolidation.Consolidator.groups": _WAITS,
     "upkeep.consolidation.Consolidator.merge": _NAMES,
     "upkeep.consolidation.cosines": "looks at vectors only",
-    "upkeep.consolidation.superseded": _VALUES,
     "upkeep.consolidation.unchanged": _WAITS,
     "extraction.candidate.settled": _VALUES,
     "extraction.contradiction.pair_model.PairModel.likelihoods": "takes its time in row, which is measured",
@@ -771,6 +771,7 @@ NEEDLESS: Mapping[str, str] = {
     "request.head.RequestHead.metadata_at": _NAMES,
     "turns.sessions.Sessions.answered": _NAMES,
     "turns.sessions.Sessions.closed": _NAMES,
+    "text.digest.stable_id": "one digest of a bounded name",
     "turns.sessions.Sessions.name": "session_key and digest, which are in the table above",
     "turns.sessions.Sessions.name_without_start": "session_key and digest, which are in the table above",
     "turns.sessions.Sessions.forget": _NAMES,

@@ -12,6 +12,7 @@ from semmem.extraction.contradiction.reading import (
     NEGATIONS,
     TEXT_CHARS_MAX,
     Told,
+    listed,
     read,
 )
 from semmem.extraction.contradiction.wording import clauses
@@ -24,10 +25,7 @@ STEM_TAIL_MAX = 2
 """So many letters of the shorter one may differ."""
 LEFT_MAX = 1
 """So many words of the old statement a repetition may leave out: more are another emphasis at the least."""
-MEANT = frozenset(
-    "want wants wanted plan plans planning hope hopes wish wishes intend intends would might may could should will"
-    " going".split()
-)
+MEANT = listed("meant")
 """What makes an intention, a wish or a guess of a statement."""
 DENIED_CHARS_MIN = 3
 """So much of a word must stand behind a prefix that denies it."""

@@ -1,70 +1,29 @@
-"""Numbers, units, dates and times of a sentence, in units that can be compared."""
+"""Numbers, units, dates and times of a sentence, in units that can be compared; their words are in quantities.json."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS, TENS
 from semmem.text.times.names import MONTHS, WEEKDAYS
 from semmem.text.words import WORD
 
 NUMBERS = {**CARDINALS, **{word: value for word, value in ORDINALS.items() if value > 3}, "dozen": 12}
-"""Without "first", "second" and "third", which tell things apart (``lexicon.SIDES``)."""
+"""Without "first", "second" and "third", which tell things apart."""
 SCALES = {"k": 1e3, "m": 1e6, "grand": 1e3, **{word: float(value) for word, value in MULTIPLES.items()}}
 
-HOLIDAYS = {
-    "christmas eve": (12, 24),
-    "christmas day": (12, 25),
-    "christmas": (12, 25),
-    "boxing day": (12, 26),
-    "new year's eve": (12, 31),
-    "new years eve": (12, 31),
-    "new year's day": (1, 1),
-    "new years day": (1, 1),
-    "valentine's day": (2, 14),
-    "valentines day": (2, 14),
-    "halloween": (10, 31),
-    "st patrick's day": (3, 17),
-    "independence day": (7, 4),
-    "the fourth of july": (7, 4),
-    "leap day": (2, 29),
-    "april fools' day": (4, 1),
-    "april fool's day": (4, 1),
-    "may day": (5, 1),
-}
-UNITS = {
-    "length": "mm 0.001 cm 0.01 "
-    "centimetre 0.01 centimeter 0.01 m 1 metre 1 meter 1 km 1000 kilometre 1000 kilometer 1000 "
-    "mile 1609.34 mi 1609.34 foot 0.3048 feet 0.3048 ft 0.3048 inch 0.0254 inches 0.0254 yard 0.9144",
-    "mass": "g 0.001 gram 0.001 kg 1 kilo 1 kilogram 1 kilogramme 1 "
-    "lb 0.4536 pound 0.4536 stone 6.35 ounce 0.02835 oz 0.02835 "
-    "tonne 1000 ton 1000",
-    "volume": "ml 0.001 millilitre 0.001 cl 0.01 l 1 litre 1 liter 1 gallon 3.785 pint 0.5 quart 0.946",
-    "area": "sqft 0.0929 sqm 1 acre 4046.86 hectare 10000",
-    "duration": "second 0.0167 sec 0.0167 minute 1 min 1 mins 1 "
-    "hour 60 hr 60 hrs 60 day 1440 night 1440 week 10080 fortnight 20160",
-    "months": "month 1 year 12 yr 12 decade 120",
-    "data": "mb 1 megabyte 1 gb 1000 gigabyte 1000 gig 1000 tb 1000000 terabyte 1000000",
-}
+_DATA = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+HOLIDAYS: dict[str, tuple[int, int]] = {name: (month, day) for name, (month, day) in _DATA["holidays"].items()}
 UNIT: dict[str, tuple[str, float]] = {}
-for _dimension, _listed in UNITS.items():
+for _dimension, _listed in _DATA["units"].items():
     _parts = _listed.split()
     for _name, _factor in zip(_parts[::2], _parts[1::2], strict=True):
         UNIT[_name] = UNIT[_name + "s"] = (_dimension, float(_factor))
-MONEY = {
-    "$": "$",
-    "dollar": "$",
-    "usd": "$",
-    "buck": "$",
-    "€": "€",
-    "euro": "€",
-    "eur": "€",
-    "£": "£",
-    "quid": "£",
-    "gbp": "£",
-}
+MONEY = {name: sign for sign, names in _DATA["money"].items() for name in (sign, *names.split())}
 MONEY |= {name + "s": sign for name, sign in MONEY.items() if len(name) > 1}
 
 Value = tuple[str, object]
@@ -86,25 +45,7 @@ class Number:
 
 _WORDS = "|".join(NUMBERS)
 _MONTH = "|".join(f"{month}|{month[:3]}" for month in MONTHS if month != "may") + "|may"
-_SAID = (
-    (re.compile(r"\b(an|one|1) hour and a half\b"), " 90 minutes "),
-    (re.compile(r"\b(\d+|two|three|four|five) and a half (?=hour|year|mile|kilo)"), r" \1.5 "),
-    (re.compile(r"\bhalf (an |a |of an )?hour\b"), " 30 minutes "),
-    (re.compile(r"\b(a )?quarter of an hour\b"), " 15 minutes "),
-    (re.compile(r"\bthree quarters of an hour\b"), " 45 minutes "),
-    (re.compile(r"\b(an|one) hour\b"), " 1 hour "),
-    (re.compile(r"\bhalf (a |of a )?(kilo|litre|liter|mile|pound|year)\b"), r" 0.5 \2 "),
-    (re.compile(r"\b(a pair of|a couple of|a couple|a pair|twins|both|twice)\b"), " 2 "),
-    (re.compile(r"\b(half a dozen)\b"), " 6 "),
-    (re.compile(r"\b(a dozen)\b"), " 12 "),
-    (re.compile(r"\ba fortnight\b"), " 14 days "),
-    (re.compile(r"\b(a single|just one|only one)\b"), " 1 "),
-    (re.compile(r"\b(square|sq\.?) ?(feet|foot|ft)\b"), "sqft"),
-    (re.compile(r"\b(square|sq\.?) ?(metres?|meters?|m)\b|\bm²|\bm2\b"), "sqm"),
-    (re.compile(r"(?<=\d)m²"), " sqm"),
-    (re.compile(r"\bnoon\b|\bmidday\b"), " 12:00 "),
-    (re.compile(r"\bmidnight\b"), " 00:00 "),
-)
+_SAID = tuple((re.compile(pattern), digits) for pattern, digits in _DATA["said"])
 _UNITS = "|".join(word for word, value in CARDINALS.items() if 0 < value < 10)
 _TENS = re.compile(rf"\b({'|'.join(TENS)})[ -]({_UNITS})\b")
 _NUMBER_WORD = re.compile(rf"\b({_WORDS})\b")
@@ -163,8 +104,7 @@ def _temperature(amount: float, word: str, after: str) -> Value:
 
 
 _HOLIDAY = re.compile(r"\b(" + "|".join(sorted(HOLIDAYS, key=len, reverse=True)) + r")\b")
-_FREQUENCIES = {"daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}
-_FREQUENCIES |= {"hourly": "hour", "fortnightly": "fortnight", "nightly": "day", "quarterly": "quarter"}
+_FREQUENCIES: dict[str, str] = _DATA["frequencies"]
 
 _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Value | None]], ...] = (
     (_HOLIDAY, lambda found: ("day", HOLIDAYS[found[1]])),
@@ -187,7 +127,7 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Value | None]],
     (re.compile(r"\b(\d\d?) o'?clock\b"), lambda found: _clock(found[1], None, None)),
     (re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b"), lambda found: ("weekday", found[1])),
     (
-        re.compile(r"\b(daily|weekly|monthly|yearly|annually|hourly|fortnightly|nightly|quarterly)\b"),
+        re.compile(rf"\b({'|'.join(_FREQUENCIES)})\b"),
         lambda found: ("frequency", _FREQUENCIES[found[1]]),
     ),
     (

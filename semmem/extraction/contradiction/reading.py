@@ -1,11 +1,13 @@
 """A sentence about a user as what can be compared: words, names, quantities, whose it is, and the words of closed
-classes that deny, end, add or put into the past. For any subject alike: no word of a topic is listed here."""
+classes (words.json) that deny, end, add or put into the past. For any subject alike: no word of a topic is listed."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from dataclasses import dataclass
+from pathlib import Path
 
 from semmem.extraction.contradiction.quantities import Value, take_quantities
 from semmem.text import stop_words
@@ -19,63 +21,43 @@ TEXT_CHARS_MAX = 500
 """Facts are not longer (write_screen.fact_chars_max); what is cut off bounds the time of a comparison."""
 
 
-def _listed(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+_WORDS = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
 
 
-SELF = _listed(
-    "user users user's i me my mine myself we us our ours ich mich mir mein meine meinen meinem meiner wir uns unser"
-    " unsere unseren yo me mi mis nosotros nuestro nuestra je j m moi mon ma mes nous notre nos eu meu minha"
-    " nosso"
-)
+def listed(name: str) -> frozenset[str]:
+    """The words of words.json under a name."""
+    return frozenset(" ".join(_WORDS[name]).split())
+
+
+SELF = listed("self")
 """Who tells: "User" in a fact is "I" in the user's own words."""
-OWN = _listed("user's users my our mein meine meinen meinem meiner unser unsere unseren mi mis nuestro nuestra mon ma")
-OWN |= _listed("mes notre nos meu minha nosso")
-NEGATIONS = stop_words.NEGATIONS | _listed(
-    "never without none neither cannot nothing nicht kein keine keinen keinem keiner nie nunca sin tampoco ne pas"
-    " jamais sans não nem"
-)
-ENDING = _listed(
-    "longer anymore stopped quit former formerly ex over gave given cancelled canceled ended finished ya plus mehr aus"
-)
+OWN = listed("own")
+NEGATIONS = stop_words.NEGATIONS | listed("negations")
+ENDING = listed("ending")
 """What says that something has come to its end. Not "until": what lasts until May lasts."""
-CHANGE = _listed(
-    "now nowadays currently instead rather anymore changed switched moved replaced became become again jetzt nun"
-    " inzwischen ahora cambié maintenant désormais agora"
-)
+CHANGE = listed("change")
 """What says that something is not what it was."""
-ADDING = _listed("also too another additionally besides second moreover auch noch también además aussi également")
-PAST = _listed("was were had did used once formerly previously ago yesterday last war hatte fue era était") | {
-    past for past, _ in IRREGULAR_VERBS.values()
-} - {"cost", "set", "put", "read", "cut", "let", "hurt", "quit"}
-CORRECTING = _listed("no nein non sorry actually wait oops meant mean correction rather perdón pardon doch eigentlich")
-"""What a correction opens with."""
-DIRECTIONS = _listed("from to before after without with until since than over nach von de desde hasta para")
-"""Prepositions that make something else of what stands behind them."""
-KIN = _listed(
-    "mother father mum mom dad parent parents sister brother sibling siblings son daughter stepson stepdaughter child"
-    " children kid kids twins wife husband spouse partner girlfriend boyfriend fiance fiancee aunt uncle cousin"
-    " niece nephew grandmother grandfather grandma grandpa grandparents grandson granddaughter in-laws friend neighbour"
-    " neighbor boss manager colleague coworker roommate flatmate landlord client mutter vater schwester bruder sohn"
-    " tochter frau mann kind kinder oma opa freund freundin chef hermana hermano madre padre hijo hija mujer esposo"
-    " esposa amigo amiga mère père soeur sœur frère fils fille femme mari ami amie"
+ADDING = listed("adding")
+PAST = listed("past") | {past for past, _ in IRREGULAR_VERBS.values()} - frozenset(
+    "cost set put read cut let hurt quit".split()
 )
+CORRECTING = listed("correcting")
+"""What a correction opens with."""
+DIRECTIONS = listed("directions")
+"""Prepositions that make something else of what stands behind them."""
+INDEFINITE = listed("indefinite")
+KIN = listed("kin")
 """Who belongs to somebody: what is said of one of them is not said of another."""
-_CALLED = {
-    name: line.split()[0]
-    for line in (
-        "mother mum mom", "father dad", "child children kid kids", "spouse wife husband", "parents parent",
-        "grandmother grandma", "grandfather grandpa", "boss manager", "colleague coworker", "neighbour neighbor",
-        "roommate flatmate", "sibling siblings",
-    )
-    for name in line.split()[1:]
-}  # fmt: skip
+_CALLED = {name: line.split()[0] for line in _WORDS["called"] for name in line.split()[1:]}
 """Other words for the same person."""
 FUNCTION = (
-    stop_words.ENGLISH | stop_words.GERMAN | stop_words.SPANISH | stop_words.FRENCH | SELF | _listed("s re ve ll d m t")
+    stop_words.ENGLISH
+    | stop_words.GERMAN
+    | stop_words.SPANISH
+    | stop_words.FRENCH
+    | SELF
+    | frozenset({"s", "re", "ve", "ll", "d", "m", "t"})
 ) - NEGATIONS
-
-INDEFINITE = _listed("a an another some ein eine einen un una une")
 MARKS = {"ends": ENDING, "changes": CHANGE, "adds": ADDING, "past": PAST, "corrects": CORRECTING}
 """What a statement may be marked as; a correction only by its first word."""
 

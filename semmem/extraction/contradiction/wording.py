@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from semmem.extraction.contradiction.quantities import MONEY, UNIT, Number, Value, take_quantities
-from semmem.extraction.contradiction.reading import INDEFINITE, OWN, PAST
+from semmem.extraction.contradiction.reading import INDEFINITE, OWN, PAST, listed
 from semmem.text import stop_words
 from semmem.text.number_words import CARDINALS, CHINESE_NUMERALS
 from semmem.text.stop_words import ARTICLES
@@ -25,13 +25,9 @@ TEXT_CHARS_MAX = 500
 CONVERTED_SHARE_MAX = 0.01
 """By so much of itself a quantity may differ that was converted into another unit."""
 
-CHANGE = frozenset({"now", "currently", "nowadays", "meanwhile"})
+CHANGE = listed("newer")
 """Words that say no more than that the statement is the newer one."""
-CONJUNCTIONS = (stop_words.CONJUNCTIONS - {"then"}).union(
-    "plus because since although though unless as than nor that where".split(),
-    "who whom whose which when".split(),
-    "und oder aber y o pero et ou mais e ma und en of maar i и а но или 和 与 及 、 と や".split(),
-)
+CONJUNCTIONS = (stop_words.CONJUNCTIONS - {"then"}) | listed("joining")
 """Words that begin another phrase: conjunctions and relative pronouns, of more languages than are read otherwise."""
 BREAKS = frozenset(",;:()[]，；：、")
 

@@ -9,9 +9,9 @@ from itertools import groupby
 
 from semmem.extraction.lasting.classifier import Judgement
 from semmem.extraction.lasting.clauses import Clause
-from semmem.extraction.lasting.forms import asks_for_own, is_decision
 from semmem.extraction.lasting.requests import raised
 from semmem.memory import MemoryType
+from semmem.text.words import counted
 
 PASSAGE_CHARS_MAX = 198
 """With its quotation marks a passage is a memory of at most 200 characters."""
@@ -21,7 +21,6 @@ WORDS_ALONE_MIN = 4
 _OPENING = re.compile(
     r"(?:[\s,;:.!?()–—-]|(?:and|but|so|because|since|also|plus|oh|well|und|aber|y|et|mais|pero)\b)+", re.I
 )
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _OWN = re.compile(r"(?:i|we|my|our|ich|wir|mein\w*|unser\w*|je|nous|mon|ma|yo|mis?|eu|meu|minha)\b|j['’]|[我私]", re.I)
 _CLOSING = " ,;:–—-("
 
@@ -115,8 +114,7 @@ def _is_short(written: str) -> bool:
     """Whether it is neither long enough to be understood nor says of whom it speaks."""
     if _OWN.match(written):
         return False
-    wide = len(_WIDE.findall(written))
-    return len(written.split()) + wide // 2 < WORDS_ALONE_MIN
+    return counted(written) < WORDS_ALONE_MIN
 
 
 def _written(text: str, start: int, end: int) -> str:
@@ -133,3 +131,37 @@ def _trimmed(written: str) -> str:
         return written
     cut = written[: PASSAGE_CHARS_MAX + 1]
     return cut.rpartition(" ")[0] or cut[:PASSAGE_CHARS_MAX]
+
+
+CHARS_READ = 400
+"""Of a clause; nobody writes longer ones."""
+
+_BE = "is|are|was|were|ist|sind|war|waren|est|sont|es|son|é|são"
+_MY = r"my|our|mein\w{0,2}|unser\w{0,2}|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|(?:[oa]s? )?(?:meus?|minhas?|noss[oa]s?)"
+_INTERROGATIVE = (
+    r"what|which|who|when|where|how|was|wie|wo|wer|wann|welche\w?|qu[ée]|cuál|cuándo|dónde|quién|quel\w{0,3}|où|quand"
+    r"|qui|qual|quando|onde|quem"
+)
+_ASKS_FOR_OWN = re.compile(
+    rf"\W*(?:[^:?!.]{{1,40}}: )?(?:(?:and|but|so|und|y|et|e) )?(?:{_INTERROGATIVE})"
+    rf"(?:'s|s|(?: \w+){{0,2}} (?:{_BE})) (?:{_MY})\b",
+    re.IGNORECASE,
+)
+_DECISION = re.compile(
+    r"\b(?:I|we)(?:'ve| have)?(?: (?:just|finally|now|all|both|already|eventually))? "
+    r"(?:decided|agreed|chose|chosen|settled on|opted|picked)\b"
+    r"|\b(?:hemos|he) decidido\b|\b(?:nous avons|j'ai) décidé\b"
+    r"|\b(?:ich habe|wir haben)\b[^.!?]{0,60}\b(?:entschieden|beschlossen)\b",
+    re.IGNORECASE,
+)
+
+
+def asks_for_own(clause: str) -> bool:
+    """Whether a clause asks what something of the user's own is ("what's my budget for the trip?")."""
+    text = clause[:CHARS_READ].replace("’", "'")
+    return clause.rstrip("\"'”’)） ").endswith(("?", "？")) and _ASKS_FOR_OWN.match(text) is not None
+
+
+def is_decision(passage: str) -> bool:
+    """Whether somebody tells that they decided something."""
+    return _DECISION.search(passage[:CHARS_READ].replace("’", "'")) is not None

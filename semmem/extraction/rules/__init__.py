@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from cachetools import LRUCache
 
@@ -62,6 +62,7 @@ class Reading:
     seconds: float = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class RulesExtractor:
     """Finds facts without a language model.
 
@@ -74,34 +75,27 @@ class RulesExtractor:
 
     name = "rules"
 
-    def __init__(
-        self,
-        embedder: Embedder | None = None,
-        *,
-        facts_per_batch: int = 20,
-        text_chars_max: int = TEXT_CHARS_MAX,
-        work: TextWork | None = None,
-        turn_budget_s: float = 1.0,
-        batch_budget_s: float = 5.0,
-        announce: Announce = nobody_listens,
-    ) -> None:
-        self._embedder = embedder
-        self._facts_per_batch = facts_per_batch
-        self._text_chars_max = text_chars_max
-        self._work = work or InThread()
-        self._turn_budget_s = turn_budget_s
-        self._batch_budget_s = batch_budget_s
-        self._announce = announce
+    embedder: Embedder | None = None
+    _: KW_ONLY
+    facts_per_batch: int = 20
+    text_chars_max: int = TEXT_CHARS_MAX
+    work: TextWork | None = None
+    turn_budget_s: float = 1.0
+    batch_budget_s: float = 5.0
+    announce: Announce = nobody_listens
+
+    def __post_init__(self) -> None:
+        self._work = self.work or InThread()
         self._given_up: LRUCache[str, str] = LRUCache(GIVEN_UP_MAX)
 
     @property
     def is_calibrated(self) -> bool:
         """Whether the classifier was trained on this embedder's vectors. Without that it sees less."""
-        return self._embedder is not None and self._embedder.signature in SIGNATURES
+        return self.embedder is not None and self.embedder.signature in SIGNATURES
 
     @property
     def _signature(self) -> str:
-        return SIGNATURE if self._embedder is None or not self.is_calibrated else self._embedder.signature
+        return SIGNATURE if self.embedder is None or not self.is_calibrated else self.embedder.signature
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read.
@@ -109,7 +103,7 @@ class RulesExtractor:
         Raises WorkUnavailable.
         """
         facts: list[Fact] = []
-        left_s, vectors_left = self._batch_budget_s, CLAUSES_PER_BATCH_MAX
+        left_s, vectors_left = self.batch_budget_s, CLAUSES_PER_BATCH_MAX
         for turn in batch.turns:
             found, seconds, why = await self._read(turn, left_s)
             left_s -= seconds
@@ -120,13 +114,13 @@ class RulesExtractor:
                 chosen, why = await self._chosen(found, vectors, least)
                 facts += chosen
             if why:
-                self._announce(TurnsUnread(batch.id, why, 1))
-        return facts[: self._facts_per_batch]
+                self.announce(TurnsUnread(batch.id, why, 1))
+        return facts[: self.facts_per_batch]
 
     async def worth(self, text: str) -> float:
         """The probability that the text says something lasting about who wrote it: its best clause's. 0 for what
         cannot be read. Raises WorkUnavailable."""
-        found, _, why = await self._read(Turn("", Scope("nobody"), 0, text, 0.0), self._turn_budget_s)
+        found, _, why = await self._read(Turn("", Scope("nobody"), 0, text, 0.0), self.turn_budget_s)
         if why or not found.clauses:
             return 0.0
         vectors = await self._vectors(found.clauses)
@@ -138,7 +132,7 @@ class RulesExtractor:
         """The facts of a turn that was read, or why there are none."""
         try:
             told = facts_of, found, vectors, least, self._signature
-            return await self._work.run(*told, budget_s=self._turn_budget_s), ""
+            return await self._work.run(*told, budget_s=self.turn_budget_s), ""
         except (WorkTooSlow, WorkLost) as error:
             return [], self._give_up(found.turn, reason(error))
 
@@ -153,19 +147,19 @@ class RulesExtractor:
             return nothing, 0.0, known
         if left_s <= 0:
             return nothing, 0.0, BATCH_TOO_SLOW
-        budget_s = min(self._turn_budget_s, left_s)
+        budget_s = min(self.turn_budget_s, left_s)
         try:
-            found = await self._work.run(read_clauses, turn, self._text_chars_max, budget_s=budget_s)
+            found = await self._work.run(read_clauses, turn, self.text_chars_max, budget_s=budget_s)
         except (WorkTooSlow, WorkLost) as error:
             return nothing, budget_s, self._give_up(turn, reason(error))
         return found, found.seconds, ""
 
     async def _vectors(self, found: Sequence[Clause]) -> list[Vector] | None:
         """All at once, which an embedder does in batches. None when it cannot: form alone is better than nothing."""
-        if self._embedder is None or not self.is_calibrated:
+        if self.embedder is None or not self.is_calibrated:
             return None
         try:
-            return await asyncio.gather(*(self._embedder.embed(clause.text) for clause in found))
+            return await asyncio.gather(*(self.embedder.embed(clause.text) for clause in found))
         except EmbedderError:
             return None
 

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cached_property
+from pathlib import Path
 
 from semmem.text.grounding import content_words
 from semmem.text.times import Interval, Towards, intervals, leaning
@@ -20,25 +22,12 @@ SENTENCES_MAX = 200
 """Of the user's text, as many sentences are looked at for the one that a fact comes from."""
 SENTENCE_CHARS_MAX = 500
 
-_AGAIN = re.compile(
-    r"\b(?:birthdays?|anniversar(?:y|ies)|every|each|usually|always|often|normally|generally|sometimes|typically|never"
-    r"|annual(?:ly)?|yearly|monthly|weekly|daily)\b",
-    re.IGNORECASE,
+_FORMS = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+_AGAIN, _ARRANGED, _COMING = (
+    re.compile("|".join(_FORMS[name]), re.IGNORECASE) for name in ("again", "arranged", "coming")
 )
-_ARRANGED = re.compile(
-    r"\b(?:is|are|am|gets?|got|been|was|were) (?:\w+ )?"
-    r"(?:scheduled|planned|booked|due|moved|pushed|postponed|rescheduled|set) (?:to|for|on|back|from|until)\b"
-    r"|\b(?:booked|scheduled|reserved|signed up)\b.{0,60}\bfor\b",
-    re.IGNORECASE,
-)
-_COMING = re.compile(
-    r"\b(?:is|are|am|starts?|begins?|ends?|leaves?|departs?|arrives?|opens?|closes?|expires?|takes place|lands?"
-    r"|returns?|flies|fly|travels?|turns|graduates?|retires?)\b"
-    r"|\bha(?:s|ve) (?:[\w']+ ){1,4}?(?:interview|appointment|meeting|exam|test|flight|call|surgery|operation|check-?up"
-    r"|party|date|trip|viewing|wedding|concert|presentation|class|lesson|deadline)\b",
-    re.IGNORECASE,
-)
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
+"""What comes again and again; what is fixed for a time; what is said of what is to come. They are data."""
+SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
 
 
 def event_time(statement: str, said_at: float) -> float | None:
@@ -79,7 +68,7 @@ class DatedText:
     @cached_property
     def _sentences(self) -> list[tuple[str, set[str]]]:
         """With what they are about."""
-        sentences = [sentence[:SENTENCE_CHARS_MAX] for sentence in _SENTENCE.split(self._said, SENTENCES_MAX)]
+        sentences = [sentence[:SENTENCE_CHARS_MAX] for sentence in SENTENCE.split(self._said, SENTENCES_MAX)]
         return [(sentence, content_words(sentence)) for sentence in sentences[:SENTENCES_MAX] if sentence]
 
     @cached_property

@@ -1,14 +1,24 @@
-"""What of a message the user says in their own voice."""
+"""What of a message the user says in their own voice, told by what is seen of its units without understanding them: the
+words they are made of, their signs, and where they stand."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
-from semmem.extraction.voice.features import shapes, words_of
-from semmem.extraction.voice.model import Weights
+import numpy as np
+import numpy.typing as npt
+
+from semmem.extraction.lasting.features import formal
 from semmem.extraction.voice.units import UNITS_MAX, Unit, units
+from semmem.text.orders import STEM_CHARS, tokens
+from semmem.text.words import is_unspaced
 
 DOUBTED_MIN = -1.0
 """From these odds on (their logarithm) a unit is perhaps somebody else's (docs/learning.md)."""
@@ -58,3 +68,122 @@ def _joined(text: str, own: list[Unit]) -> str:
 @cache
 def _weights() -> Weights:
     return Weights(Path(__file__).with_name("weights.npz"))
+
+
+WORD_SIZE, INNER_SIZE, STATE_SIZE = 32, 48, 32
+WORDS_MIN = 4
+"""The root of the number of words is divided by, so that length does not count; of fewer each says too much."""
+
+Matrix = npt.NDArray[np.float32]
+
+
+class Weights:
+    """The odds that a unit of a message is not the user's own voice; what ``save`` has written.
+
+    A small recurrent network reads the units in both directions: each is its words (hashed, a vector each) and its
+    shape, so it knows any language that it was taught and needs no embedder. The weights come from
+    ``training/train_voice.py``.
+    """
+
+    def __init__(self, file: Path) -> None:
+        with np.load(file) as held:
+            self._words: Matrix = held["words.weight"].astype(np.float32) * held["words.unit"].astype(np.float32)
+            self._rest = {name: held[name].astype(np.float32) for name in held.files if not name.startswith("words.")}
+
+    def odds(self, words: Sequence[Sequence[int]], shapes: Sequence[Sequence[float]]) -> Matrix:
+        """Logarithms of the odds, one a unit of one message."""
+        held = self._rest
+        vectors = np.stack([self._words[row].sum(axis=0) / max(len(row), WORDS_MIN) ** 0.5 for row in words])
+        seen = np.hstack([vectors, np.array(shapes, dtype=np.float32)])
+        inner = np.tanh(seen @ held["inner.weight"].T + held["inner.bias"])
+        forward = self._read(inner, "")
+        backward = self._read(inner[::-1], "_reverse")[::-1]
+        both = np.hstack([forward, backward, inner])
+        return np.asarray((both @ held["out.weight"].T + held["out.bias"])[:, 0], dtype=np.float32)
+
+    def _read(self, inner: Matrix, direction: str) -> Matrix:
+        """The states of a gated recurrent unit (Cho et al. 2014, as PyTorch computes it) behind each unit."""
+        held = self._rest
+        given = inner @ held[f"gru.weight_ih_l0{direction}"].T + held[f"gru.bias_ih_l0{direction}"]
+        recurrent, bias = held[f"gru.weight_hh_l0{direction}"].T, held[f"gru.bias_hh_l0{direction}"]
+        state = np.zeros(STATE_SIZE, dtype=np.float32)
+        states = []
+        for row in given:
+            kept = state @ recurrent + bias
+            gates = 1 / (1 + np.exp(-(row[: 2 * STATE_SIZE] + kept[: 2 * STATE_SIZE])))
+            reset, update = gates[:STATE_SIZE], gates[STATE_SIZE:]
+            new = np.tanh(row[2 * STATE_SIZE :] + reset * kept[2 * STATE_SIZE :])
+            state = (1 - update) * new + update * state
+            states.append(state)
+        return np.stack(states)
+
+
+def save(file: Path, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    """The words' vectors as one signed byte each, all else in half precision."""
+    words = state["words.weight"]
+    unit = float(np.abs(words).max()) / 127
+    rest = {name: value.astype(np.float16) for name, value in state.items() if name != "words.weight"}
+    packed = {"words.weight": np.round(words / unit).astype(np.int8), "words.unit": np.float32(unit)}
+    np.savez_compressed(file, **packed, **rest)  # type: ignore[arg-type]
+
+
+BUCKETS = 1 << 13
+"""Places for the words' vectors. A word's place is the CRC-32 of its spelling: the same everywhere, and fast."""
+WORDS_READ = 60
+"""Of a unit; no sentence has more."""
+
+_SHAPES = tuple(
+    re.compile(source, re.IGNORECASE)
+    for source in (
+        r"\s*(?:[-*•·–]|\d{1,3}[.)])\s",  # an item of a list
+        r"\s*>",  # quoted in a mail
+        r"\s*(?:```|~~~|[-=_*#+]{3,}|\[/?\w+\]|</?\w)",  # a fence, a rule, a tag
+        r"\s*#{1,6}\s",  # a heading
+        r"\s*[\[(]?\d{1,4}[:./-]\d{1,2}(?:[:./-]\d{1,4})?",  # a date or a time
+        r".*\b\d{1,2}:\d\d",
+        r".*https?://|.*\bwww\.|.*\w@\w",
+        r"\s*[^\W\d]{1,20}(?: [^\W\d]{1,20}){0,2}\s*[:：]",  # a name or a word with a colon
+        r"\s*(?:from|to|subject|sent|date|cc|von|an|betreff|de|para|à|asunto|objet)\s?:",
+        r"\s*(?:dear|hi|hello|hey|hallo|liebe[rs]?|bonjour|hola|caro|cara)\b.{0,40}[,!]\s*$",
+        r".*[{}<>=|\\]",
+        r".*[\"“”„«»「」『』]",
+        r".*[:：]\s*$",
+        r".*[?？]\W*$",
+        r".*[.!。！…]\W*$",
+        r".*[,，、;]\s*$",
+        r"\W*[a-zà-ÿа-я]",  # begins with a small letter
+        r".*[★☆⭐]|.*\b\d/(?:5|10)\b",
+    )
+)
+_CAPITALS = re.compile(r"[A-ZÀ-Þ]{4,}")
+
+
+def words_of(text: str) -> list[int]:
+    """The places of the words, pairs of neighbours and openings of a unit."""
+    found = tokens(text)[:WORDS_READ]
+    stems = [token if is_unspaced(token) else token.casefold()[:STEM_CHARS] for token in found]
+    spelt = {*stems, *map(" ".join, pairwise(stems)), *(f"^{' '.join(stems[:count])}" for count in (1, 2, 3))}
+    return sorted({crc32(feature.encode("utf-8", "surrogatepass")) % BUCKETS for feature in spelt})
+
+
+def shapes(text: str, found: Sequence[Unit]) -> list[list[float]]:
+    """One row a unit, each value in [0, 1]."""
+    lines = len({unit.line for unit in found})
+    return [
+        [
+            *formal(text[unit.start : unit.end]),
+            *(float(shape.match(text[unit.start : unit.end]) is not None) for shape in _SHAPES),
+            float(_CAPITALS.search(text[unit.start : unit.end]) is not None),
+            float(unit.opens),
+            float(unit.quoted),
+            float(index > 0 and unit.line - found[index - 1].line == 1),
+            float(index > 0 and unit.line - found[index - 1].line > 1),
+            float(index == 0),
+            float(index == len(found) - 1),
+            min(1.0, index / 10),
+            min(1.0, len(found) / 10),
+            min(1.0, lines / 10),
+            min(1.0, (unit.end - unit.start) / 200),
+        ]
+        for index, unit in enumerate(found)
+    ]

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from semmem.text.words import ABBREVIATION, counted
+
 UNITS_MAX = 200
 """Of one message so many units are read: those of its beginning and of its end, half and half."""
 UNIT_CHARS_MAX = 400
@@ -24,16 +26,12 @@ _END = re.compile(
     re.VERBOSE,
 )
 _LINE_END = re.compile("\n")
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|st|prof|vs|approx|nr|bzw|ca|etc|e\.g|i\.e|z\.b|a\.m|p\.m|[a-z]|\d{1,3})\.$", re.I
-)
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "‘": "’", "`": "`", "'": "'"}
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _TAG = re.compile(r"\s*<(/?)([a-zA-Z][\w-]{1,20})>")
 _MAILED = re.compile(r"\s*>")
 _UNSPACED = "「『“"
 """Those that open a quotation behind a letter too, where a script has no spaces; others may end one there: »Emma«."""
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _FIRST_PERSON = re.compile(
     r"\b(?:I|i'm|me|my|mine|we|us|our|ich|mein\w{0,2}|je|mon|ma|yo|mi|eu|meu|minha)\b|[我私僕俺]"
 )
@@ -85,7 +83,7 @@ def _cuts(text: str, quotes: list[tuple[int, int]]) -> list[int]:
 
 
 def _is_abbreviated(text: str, end: int) -> bool:
-    return _ABBREVIATION.search(text[max(0, end - 8) : end]) is not None
+    return ABBREVIATION.search(text[max(0, end - 8) : end]) is not None
 
 
 def quotations(text: str) -> list[tuple[int, int]]:
@@ -101,7 +99,7 @@ def quotations(text: str) -> list[tuple[int, int]]:
                 start, closing = index, _QUOTES[char]
         elif char == closing and not (char in "'’" and text[index + 1 : index + 2].isalnum()):
             inside = text[start + 1 : index]
-            if _words(inside) > QUOTED_WORDS_MAX or _FIRST_PERSON.search(inside):
+            if counted(inside) > QUOTED_WORDS_MAX or _FIRST_PERSON.search(inside):
                 found.append((start, index + 1))
             closing = ""
         elif char == "\n" and closing in "'’":
@@ -136,8 +134,3 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
-
-
-def _words(passage: str) -> int:
-    """How many; where a script has no spaces two characters count as one."""
-    return len(passage.split()) + len(_WIDE.findall(passage)) // 2

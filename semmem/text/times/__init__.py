@@ -1,6 +1,6 @@
 """Which times a text names, as intervals: "yesterday", "last May", "on 3 March 2024", "vor zwei Wochen", "去年五月".
 
-A fixed grammar of our own: words become classes (``lexicon``), patterns over the classes become rows of a table
+A fixed grammar of our own: words become classes (``tokens``), patterns over the classes become rows of a table
 (``grammar``), rows become dates (``calendar``). Everything reads forward with bounded steps, so the time taken grows
 with the length of the text and no faster. What could be something else ("may I", "march on", "for two weeks", a price,
 a version) is not a time: a wrong time hides memories, a missed one only does not help.
@@ -10,7 +10,6 @@ meteorological ones.
 """
 
 from semmem.text.times.calendar import Interval, Towards
-from semmem.text.times.grammar import INTERVALS_MAX, intervals
-from semmem.text.times.occurrence import leaning, occurred_at
+from semmem.text.times.grammar import INTERVALS_MAX, intervals, leaning, occurred_at
 
 __all__ = ["INTERVALS_MAX", "Interval", "Towards", "intervals", "leaning", "occurred_at"]

@@ -11,8 +11,7 @@ from typing import Any
 
 from semmem.text.times import calendar, chinese
 from semmem.text.times.calendar import EARLIEST_S, LATEST_S, Interval, Towards
-from semmem.text.times.lexicon import TELLING
-from semmem.text.times.tokens import tokens
+from semmem.text.times.tokens import TELLING, tokens
 from semmem.text.words import WORD
 
 INTERVALS_MAX = 16
@@ -235,3 +234,30 @@ RULES: tuple[tuple[str, Callable[[TimePhrase], Interval | None]], ...] = (
 )
 _BUILDERS = {f"rule{i}": builder for i, (_, builder) in enumerate(RULES)}
 _ANY = re.compile("|".join(f"(?P<rule{i}>{pattern})" for i, (pattern, _) in enumerate(RULES)))
+
+
+LONGEST_S = 366 * 86_400.0
+"""A time longer than a year (a decade, "before 2015") says too little to be the date of anything."""
+
+_AHEAD = re.compile(
+    r"\b(?:will|won't|shall|going to|gonna|plan(?:s|ning|ned)?|tomorrow|upcoming|due|until|deadline"
+    r"|scheduled|booked for|werde|voy a|vais)\b|\b(?:i|we|he|she|they|it|you|that)['’]ll\b|明年|明天|下周|下个月|打算"
+    r"|\b(?:flying|travelling|traveling|leaving|moving|getting married|starting)\b",
+    re.IGNORECASE,
+)
+
+
+def leaning(text: str) -> Towards:
+    """Whether a sentence tells of what is to come ("I'll be in Oslo on Friday") or of what was."""
+    return "future" if _AHEAD.search(text) else "past"
+
+
+def occurred_at(text: str, said_at: float) -> float | None:
+    """The beginning of the one time that ``text`` names; None when it names none, several, or a very long one.
+
+    Seconds since the epoch, UTC; ``said_at`` is when the words were said.
+    """
+    named = intervals(text, said_at, towards=leaning(text))
+    if len(named) != 1 or named[0].end - named[0].start > LONGEST_S or named[0].start <= EARLIEST_S:
+        return None
+    return named[0].start

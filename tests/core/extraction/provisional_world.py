@@ -8,11 +8,13 @@ from typing import Any
 from semmem.backends.in_process import InProcessStore
 from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.placed import Removal
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, TurnLearnt
+from semmem.extraction.storing import Storing
 from semmem.lifecycle.holds import Holds
 from semmem.memory import (
     CONTRADICTED,
@@ -86,7 +88,7 @@ class ProvisionalWorld:
         self.announced: list[Event] = []
         self.learnt: list[BatchResult] = []
         self.local = GivenFacts("rules", by_word(local))
-        self.dedup = Dedup(store, journal, judge=judge)
+        self.dedup = Dedup(Comparing(store, judge=judge), journal)
         self.batches = self.learning(self.local)
         self.at_once = AtOnce(
             journal, self.local, self.batches.storing, unanswered=unanswered, reader=Reader(hear=all_own)
@@ -104,7 +106,11 @@ class ProvisionalWorld:
 
     def learning(self, extractor: Extractor, **settings: Any) -> Learning:
         settings = {"reader": Reader(hear=all_own), **settings}
-        return Learning(self.journal, HashEmbedder(), self.dedup, extractor, clock=lambda: self.now, **settings)
+        storing = {
+            name: settings.pop(name) for name in ("quota", "screening", "facts_max", "ttl_s") if name in settings
+        }
+        stored = Storing(HashEmbedder(), self.dedup, clock=lambda: self.now, **storing)
+        return Learning(self.journal, stored, extractor, **settings)
 
     # --- what the user does ---
 

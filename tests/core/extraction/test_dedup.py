@@ -9,6 +9,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, created, expiry, keyed_id, memory_id
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action
 from semmem.memory import CHANGES_STANDING, STANDING, TOPIC, Fact, Memory, MemoryStatus, MemoryType, Scope, Standing
@@ -31,7 +32,7 @@ from tests.support.traced_journal import TracedJournal
 
 @pytest.fixture
 def dedup(store: InProcessStore, journal: TracedJournal) -> Dedup:
-    return Dedup(store, journal)
+    return Dedup(Comparing(store), journal)
 
 
 def test_a_memory_id_is_the_same_for_every_try_and_another_for_every_fact() -> None:
@@ -125,7 +126,7 @@ async def test_the_old_version_is_in_history_before_the_store_is_touched(
 
     failing = Failing()
     await failing.open()
-    dedup = Dedup(failing, journal)
+    dedup = Dedup(Comparing(failing), journal)
     first = await candidate(BUDGET)
     await dedup.put(first)
     with pytest.raises(StoreUnavailable):
@@ -135,7 +136,7 @@ async def test_the_old_version_is_in_history_before_the_store_is_touched(
 
 
 async def test_the_threshold_decides_between_update_and_creation(store: InProcessStore, journal: TracedJournal) -> None:
-    strict = Dedup(store, journal, update_threshold=0.99)
+    strict = Dedup(Comparing(store, update_threshold=0.99), journal)
     await strict.put(await candidate(BUDGET))
     assert await strict.put(await candidate(NEW_BUDGET, index=1)) is Action.CREATED
     assert await contents(store) == [BUDGET, NEW_BUDGET]
@@ -214,7 +215,7 @@ def test_nonsense_thresholds_are_refused(
     store: InProcessStore, journal: TracedJournal, thresholds: tuple[float, float]
 ) -> None:
     with pytest.raises(ValueError, match="thresholds"):
-        Dedup(store, journal, update_threshold=thresholds[0], grey_threshold=thresholds[1])
+        Dedup(Comparing(store, update_threshold=thresholds[0], grey_threshold=thresholds[1]), journal)
 
 
 CALLS_OF_A_RELEASE = 4
@@ -230,7 +231,7 @@ async def test_a_release_that_breaks_off_never_leaves_a_hole(
     for each in (known, replace(held, status=MemoryStatus.QUARANTINED)):
         await store.put(Scope("alice"), each)
     fuse = Fuse(blows_at, after=after)
-    dying = Dedup(fuse.guard(store, "put"), fuse.guard(journal, "keep_version"), judge=judge)
+    dying = Dedup(Comparing(fuse.guard(store, "put"), judge=judge), fuse.guard(journal, "keep_version"))
     with pytest.raises(Crash):
         await dying.release(await _held(store, held.id), batch="", now=NOW)
     assert await found(store, BOSTON)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.contradiction import Verdict
+from semmem.extraction.comparing import Comparing
+from semmem.extraction.contradiction.verdict import Verdict
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action, Placed, Removal
 from semmem.memory import MemoryStatus, MemoryType, Scope
@@ -28,12 +29,12 @@ REPLACES = {(BOSTON, SEATTLE): Verdict.CONTRADICTION}
 
 @pytest.fixture
 def dedup(store: InProcessStore, journal: TracedJournal) -> Dedup:
-    return Dedup(store, journal)
+    return Dedup(Comparing(store), journal)
 
 
 @pytest.fixture
 def judging(store: InProcessStore, journal: TracedJournal) -> Dedup:
-    return Dedup(store, journal, judge=judge)
+    return Dedup(Comparing(store, judge=judge), journal)
 
 
 async def test_a_contradicted_memory_is_kept_but_no_longer_found(
@@ -55,7 +56,7 @@ async def test_a_contradicted_memory_is_kept_but_no_longer_found(
 async def test_doubtful_is_what_lies_between_the_thresholds_nearest_first(
     store: InProcessStore, journal: TracedJournal
 ) -> None:
-    dedup = Dedup(store, journal, doubts_per_fact_max=2)
+    dedup = Dedup(Comparing(store, doubts_per_fact_max=2), journal)
     for index, content in enumerate(["User cooks on Sundays", "User lives in a big tower", BOSTON, "User lives"]):
         await dedup.put(await candidate(content, index=index))
     doubts = await dedup.comparing.doubts([await candidate(SEATTLE, index=9)])
@@ -109,7 +110,7 @@ async def test_an_opinion_outweighs_the_rules(
     def guessing(old: str, new: str, cosine: float) -> Verdict:
         return Verdict.DIFFERENT if opinion is Verdict.CONTRADICTION else Verdict.CONTRADICTION
 
-    dedup = Dedup(store, journal, judge=guessing)
+    dedup = Dedup(Comparing(store, judge=guessing), journal)
     await dedup.put(await candidate(BUDGET))
     assert await dedup.put(await candidate(NEW_BUDGET, index=1), {(BUDGET, NEW_BUDGET): opinion}) is action
 
@@ -117,7 +118,7 @@ async def test_an_opinion_outweighs_the_rules(
 async def test_nobody_is_believed_who_would_lose_something(store: InProcessStore, journal: TracedJournal) -> None:
     texts = ["User leads 4 engineers and a designer called Mei", "User leads 3 engineers"]
     wrong = {(texts[0], texts[1]): Verdict.CONTRADICTION}
-    dedup = Dedup(store, journal, judge=lambda _old, _new, _cosine: Verdict.SAME)
+    dedup = Dedup(Comparing(store, judge=lambda _old, _new, _cosine: Verdict.SAME), journal)
     for index, text in enumerate(texts):
         assert await dedup.put(await candidate(text, index=index), wrong) is Action.CREATED
     assert await contents(store) == sorted(texts)
@@ -130,13 +131,13 @@ async def test_vectors_alone_do_not_make_a_text_lose_its_words(
     await dedup.put(await candidate(team))
     later = await candidate(NEW_BUDGET, index=1)
     assert float((await candidate(team)).vector @ later.vector) > 0.8
-    lax = Dedup(store, journal, update_threshold=0.8)
+    lax = Dedup(Comparing(store, update_threshold=0.8), journal)
     assert await lax.put(later) is Action.CREATED
     assert await contents(store) == sorted([team, NEW_BUDGET])
 
 
 async def test_what_went_is_told_with_its_reason(store: InProcessStore, journal: TracedJournal) -> None:
-    judging = Dedup(store, journal, judge=judge)
+    judging = Dedup(Comparing(store, judge=judge), journal)
     boston, again, seattle = [
         await candidate(text, index=index) for index, text in enumerate([BOSTON, f"The {BOSTON}.", SEATTLE])
     ]

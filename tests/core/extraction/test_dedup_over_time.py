@@ -9,6 +9,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import created, memory_id
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
@@ -28,7 +29,7 @@ from tests.support.traced_journal import TracedJournal
 
 @pytest.fixture
 def judging(store: InProcessStore, journal: TracedJournal) -> Dedup:
-    return Dedup(store, journal, judge=judge)
+    return Dedup(Comparing(store, judge=judge), journal)
 
 
 async def test_the_same_statement_adds_nothing(judging: Dedup, store: InProcessStore, journal: TracedJournal) -> None:
@@ -97,7 +98,7 @@ async def test_an_update_that_broke_off_is_completed_by_the_next_try(journal: Tr
 
     failing = Failing()
     await failing.open()
-    dedup = Dedup(failing, journal, judge=judge)
+    dedup = Dedup(Comparing(failing, judge=judge), journal)
     short = "User's budget is 10000 dollars"
     await failing.put(Scope("alice"), created(await candidate(short)))
     new = await candidate("User's budget is 15000 dollars", index=2)
@@ -112,7 +113,7 @@ async def test_an_update_that_broke_off_is_completed_by_the_next_try(journal: Tr
 async def test_the_judge_is_asked_only_about_what_is_at_all_alike(
     store: InProcessStore, journal: TracedJournal
 ) -> None:
-    strict = Dedup(store, journal, judge=judge, judge_cosine_min=0.99)
+    strict = Dedup(Comparing(store, judge=judge, judge_cosine_min=0.99), journal)
     await strict.put(await candidate(BOSTON))
     assert await strict.put(await candidate(SEATTLE, index=1)) is Action.CREATED
     assert await found(store, "where") == [BOSTON, SEATTLE]
@@ -135,7 +136,7 @@ async def test_a_superseded_memory_keeps_a_vector_that_the_search_left_out(journ
 
     lean = Lean()
     await lean.open()
-    dedup = Dedup(lean, journal, judge=judge)
+    dedup = Dedup(Comparing(lean, judge=judge), journal)
     old = await candidate("User lives in Boston")
     await dedup.put(old)
     assert await dedup.put(await candidate("User lives in Seattle", index=1)) is Action.SUPERSEDED

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.contradiction import Judged, Verdict, closed
+from semmem.extraction.comparing import Comparing
+from semmem.extraction.contradiction.verdict import Judged, Verdict, closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.placed import PAIR_FOUND, PAIR_REPLACED, Action
@@ -28,7 +29,7 @@ from tests.support.traced_journal import TracedJournal
 
 @pytest.fixture
 def judging(store: InProcessStore, journal: TracedJournal) -> Dedup:
-    return Dedup(store, journal, judge=judge)
+    return Dedup(Comparing(store, judge=judge), journal)
 
 
 class Doubting(PairJudge):
@@ -43,7 +44,7 @@ class Doubting(PairJudge):
 
 @pytest.fixture
 def doubting(store: InProcessStore, journal: TracedJournal) -> Dedup:
-    return Dedup(store, journal, judge=closed, pair_judge=Doubting(EMBEDDER, InThread()))
+    return Dedup(Comparing(store, judge=closed, pair_judge=Doubting(EMBEDDER, InThread())), journal)
 
 
 async def test_a_pair_in_doubt_is_noted_at_the_newer_one_until_the_older_one_goes(
@@ -121,6 +122,6 @@ async def test_what_had_happened_before_a_statement_was_made_does_not_change_it(
 
 async def test_an_embedder_without_a_trained_judge_leaves_both(store: InProcessStore, journal: TracedJournal) -> None:
     assert not PairJudge(EMBEDDER, InThread()).is_trained
-    untrained = Dedup(store, journal, judge=closed, pair_judge=PairJudge(EMBEDDER, InThread()))
+    untrained = Dedup(Comparing(store, judge=closed, pair_judge=PairJudge(EMBEDDER, InThread())), journal)
     await untrained.put(await candidate(BOSTON))
     assert await untrained.put(await candidate(SEATTLE, index=1)) is Action.CREATED

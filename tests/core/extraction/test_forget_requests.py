@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.extraction.forget_requests import Asked, asked_of
+from semmem.extraction.reading import Asked, asked_of
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from msgspec import structs
 
 from semmem.backends.models.openai import OpenAIModel
 from semmem.extraction.answers import json_values
-from semmem.extraction.llm import PROMPT_EXAMPLES, SCHEMA, LlmExtractor, parse_items
+from semmem.extraction.llm import PROMPT_EXAMPLES, SCHEMA, LlmExtractor
+from semmem.extraction.model_items import parse_items
 from semmem.memory import MEMORY_TYPES, Fact, MemoryType, Message, Role, Scope, Turn
 from semmem.ports.errors import ModelRefused, ModelUnavailable
 from semmem.ports.learning import Batch

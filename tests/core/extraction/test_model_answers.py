@@ -12,8 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from semmem.extraction.answers import read_answer
-from semmem.extraction.broken_json import DEPTH_MAX
+from semmem.extraction.answers import DEPTH_MAX, read_answer
 from semmem.extraction.llm import PROMPT_EXAMPLES, LlmExtractor
 from semmem.extraction.model_facts import Facts
 from semmem.extraction.model_items import parse_items, read_items

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.backends.models.openai import OpenAIModel
-from semmem.extraction.contradiction import Verdict
+from semmem.extraction.contradiction.verdict import Verdict
 from semmem.extraction.model_judge import SCHEMA, Doubt, ModelJudge, Opinions, parse_verdicts
 from semmem.memory import Message, Role
 from semmem.ports.errors import ModelRefused, ModelUnavailable

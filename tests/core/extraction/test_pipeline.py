@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.model_judge import ModelJudge
 from semmem.extraction.pipeline import Learning, choose_extractor
@@ -19,6 +20,7 @@ from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult
 from semmem.extraction.screen import Ruling, screen
 from semmem.extraction.session_summary import SessionSummariser
+from semmem.extraction.storing import Storing
 from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Message, Scope, Turn
 from semmem.ports.errors import (
@@ -99,9 +101,13 @@ class World:
         return batch
 
     def learning(self, extractor: Extractor, **settings: Any) -> Learning:
-        dedup = Dedup(self.store, self.journal)
+        dedup = Dedup(Comparing(self.store), self.journal)
         settings = {"reader": Reader(hear=all_own), **settings}
-        return Learning(self.journal, self.embedder, dedup, extractor, clock=lambda: self.now, **settings)
+        storing = {
+            name: settings.pop(name) for name in ("quota", "screening", "facts_max", "ttl_s") if name in settings
+        }
+        stored = Storing(self.embedder, dedup, clock=lambda: self.now, **storing)
+        return Learning(self.journal, stored, extractor, **settings)
 
     async def learn(self, facts: Callable[[Batch], list[Fact]], **settings: Any) -> BatchResult:
         """Learn from the next batch that is due."""
@@ -553,14 +559,15 @@ async def crash_and_recover(
         store = limit.guard(world.store, "search", "put", "get", "forget", "forget_scope")
         journal = limit.guard(world.journal, *JOURNAL)
         extractor = limit.guard(GivenFacts("given", CRASH_FACTS), "extract")
-        dedup = Dedup(store, journal, grey_threshold=0.2)
+        dedup = Dedup(Comparing(store, grey_threshold=0.2), journal)
         embedder = limit.guard(world.embedder, "embed")
         model = limit.guard(second if second and attempt else Thinking(), "complete")
         thinking: dict[str, Any] = {"model_judge": ModelJudge(model), "summariser": SessionSummariser(model)}
         thinking["reader"] = Reader(hear=all_own)
         try:
             with limit.watching(world.journal):
-                await Learning(journal, embedder, dedup, extractor, clock=lambda: 1020.0, **thinking).learn(batch)
+                storing = Storing(embedder, dedup, clock=lambda: 1020.0)
+                await Learning(journal, storing, extractor, **thinking).learn(batch)
         except Crash:
             world.now += RULES.lease_s
     return world, fuse

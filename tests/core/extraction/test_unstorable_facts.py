@@ -6,10 +6,12 @@ from pathlib import Path
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.reading import Reader
 from semmem.extraction.screen import screen
+from semmem.extraction.storing import Storing
 from semmem.memory import Memory, Scope, Turn
 from semmem.ports.errors import StoreRefused
 from semmem.ports.learning import Batch, BatchRules
@@ -78,11 +80,9 @@ async def test_the_users_other_sessions_are_learnt_from_at_once(tmp_path: Path, 
         await journal.record([turn], [])
     learning = Learning(
         journal,
-        world.embedder,
-        Dedup(world.store, journal),
+        Storing(world.embedder, Dedup(Comparing(world.store), journal), clock=lambda: 1100.0),
         GivenFacts("given", by_turn(t_0=[BEES], t_1=[BEES])),
         reader=Reader(hear=all_own),
-        clock=lambda: 1100.0,
     )
     ended: list[tuple[str, str]] = []
     for _ in range(2):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.rows import facts_json, json_facts
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action
 from semmem.extraction.reading import Reader
@@ -29,7 +30,7 @@ TOLD = "I am not allergic to peanuts any more."
 
 @pytest.fixture
 def dedup(store: InProcessStore, journal: TracedJournal) -> Dedup:
-    return Dedup(store, journal, judge=judge)
+    return Dedup(Comparing(store, judge=judge), journal)
 
 
 def parts(text: str) -> list[str]:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from semmem.extraction.llm import LlmExtractor
-from semmem.extraction.model_items import parse_items
-from semmem.extraction.wrong_notes import wrong_notes
+from semmem.extraction.model_items import parse_items, wrong_notes
 from semmem.memory import Memory, MemoryType, Source
 from semmem.ports.learning import Reviewed
 from tests.core.extraction.test_llm import BEES, Answering, batch, shown

@@ -15,10 +15,12 @@ import httpx
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.learner import Learner
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.rules import RulesExtractor
+from semmem.extraction.storing import Storing
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.passages import PassageQuota
 from semmem.lifecycle.quota import Quota
@@ -77,7 +79,7 @@ class ErasedWorld:
         self.erasing = Erasing(store, journal, clock=time.time)
         self.store = self.erasing.store
         self.writer = self.erasing.writer
-        dedup = Dedup(self.store, journal, judge=judge)
+        dedup = Dedup(Comparing(self.store, judge=judge), journal)
         rules = RulesExtractor()
         self.keeping = Keeping(
             self.store,
@@ -89,7 +91,7 @@ class ErasedWorld:
             clock=time.time,
         )
         self.learning = Learning(
-            journal, HashEmbedder(), dedup, extractor or rules, passages=self.keeping, backoff_s=0.01
+            journal, Storing(HashEmbedder(), dedup), extractor or rules, passages=self.keeping, backoff_s=0.01
         )
         self.learner = Learner(journal, self.learning.learn, rules=RULES, poll_interval_s=0.01)
         recall = Recall(self.store, HashEmbedder(), RecallRules(threshold=0.0))

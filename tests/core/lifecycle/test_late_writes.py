@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from semmem.extraction.candidate import Candidate, keyed_id
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.session_summary import session_key
+from semmem.extraction.storing import Storing
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Fact, Memory, MemoryType, Scope, Turn
 from semmem.ports.learning import Batch, BatchRules
@@ -74,7 +76,7 @@ async def test_what_was_dropped_is_not_noted_at_a_memory_that_is_gone(tmp_path: 
         memory = await stored(world)
         batch = await batch_of(world)
         history = Interrupted(world.journal, "note_dropped", lambda: world.delete(what.format(id=memory.id)))
-        dedup = Dedup(world.store, history, judge=judge)
+        dedup = Dedup(Comparing(world.store, judge=judge), history)
         await dedup.place(await candidate(batch, TEA))
         assert history.interrupted
         assert world.rows()["dropped"] == []
@@ -103,8 +105,8 @@ async def test_a_summary_does_not_outlive_a_memory_that_goes_while_it_is_written
         journal = Interrupted(world.journal, "settle", lambda: world.delete(f"/{memory.id}"))
         key = session_key(batch.scope)
         summary = Fact(MemoryType.EPISODIC, "User said that tea is best.", "t", key=key)
-        dedup = Dedup(world.store, journal, judge=judge)
-        learning = Learning(world.journal, HashEmbedder(), dedup, GivenFacts("given", lambda _batch: []))
+        dedup = Dedup(Comparing(world.store, judge=judge), journal)
+        learning = Learning(world.journal, Storing(HashEmbedder(), dedup), GivenFacts("given", lambda _batch: []))
         result = await learning.learn(replace(batch, facts=(summary,)))
         assert journal.interrupted
         assert (result.cause, result.stored) == ("", {})

@@ -11,6 +11,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.placed import Action
 from semmem.lifecycle.writes import Writes
@@ -78,7 +79,7 @@ async def test_an_update_of_a_memory_that_is_forgotten_meanwhile_brings_nothing_
     await world.add("m", OLD)
     batch = await claimed(world)
     world.store.meanwhile = lambda: forget(world, "m")
-    dedup = Dedup(world.store, world.journal)
+    dedup = Dedup(Comparing(world.store), world.journal)
     assert await dedup.put(await candidate(NEW, batch)) is Action.CREATED
     assert {memory.id: memory.content for memory in (await world.every()).values()} == {"mem_new": NEW}
     assert await world.journal.recorded_ids("ada") == set()
@@ -87,7 +88,7 @@ async def test_an_update_of_a_memory_that_is_forgotten_meanwhile_brings_nothing_
 async def test_a_fact_of_a_user_who_is_forgotten_meanwhile_is_not_stored(world: LifeWorld) -> None:
     batch = await claimed(world)
     world.store.meanwhile = lambda: forget_everything(world)
-    dedup = Dedup(world.store, world.journal)
+    dedup = Dedup(Comparing(world.store), world.journal)
     assert await dedup.put(await candidate(NEW, batch)) is Action.FORGOTTEN
     assert await dedup.quarantine(await candidate(NEW, batch), "instruction") is Action.FORGOTTEN
     assert await world.every() == {}
@@ -97,7 +98,7 @@ async def test_a_release_of_a_memory_that_is_forgotten_meanwhile_brings_nothing_
     held = await world.add("m", OLD)
     hold_id = await world.hold()
     world.store.meanwhile = lambda: forget(world, "m")
-    dedup = Dedup(world.store, world.journal)
+    dedup = Dedup(Comparing(world.store), world.journal)
     await world.store.forget(ADA, "m")
     action, _ = await dedup.release(held, batch=hold_id, now=NOW)
     assert action is Action.FORGOTTEN
@@ -135,7 +136,7 @@ async def test_a_batch_that_ended_writes_nothing_more_since_it_hears_of_nothing_
 async def test_what_two_workers_of_one_batch_wrote_stays_when_one_of_them_ends_it(world: LifeWorld) -> None:
     batch = await claimed(world)
     world.store.meanwhile = lambda: world.journal.finish(batch, "stored", now=NOW)
-    dedup = Dedup(world.store, world.journal)
+    dedup = Dedup(Comparing(world.store), world.journal)
     assert await dedup.put(await candidate(NEW, batch)) is Action.CREATED
     assert set(await world.every()) == {"mem_new"}
 
@@ -150,7 +151,7 @@ async def test_what_has_a_key_and_is_said_again_after_it_was_forgotten_survives_
     await world.journal.finish(again.id, "stored", now=NOW + 20)
     following = await world.journal.claim(EAGER, now=NOW + 20)
     assert following is not None
-    dedup = Dedup(world.store, world.journal)
+    dedup = Dedup(Comparing(world.store), world.journal)
     assert await dedup.put_keyed(await candidate(NEW, following.id)) is Action.CREATED
     await world.upkeep().run(NOW + 20)
     assert set(await world.every()) == {"mem_new"}

@@ -11,6 +11,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
@@ -51,7 +52,7 @@ def life(store: InProcessStore, journal: SqlJournal, model: LanguageModel | None
     rules = SummaryRules(cosine_min=0.3, size_min=2)
     summariser = Summariser(store, journal, HashEmbedder(), model, rules)
     reflector = Reflector(store, journal, HashEmbedder(), model, ReflectionRules())
-    dedup = Dedup(store, journal, judge=judge)
+    dedup = Dedup(Comparing(store, judge=judge), journal)
     holds = Holds(journal, clock=lambda: NOW)
     undoing = Undoing(store, journal, Storing(HashEmbedder(), dedup))
     return Curation(

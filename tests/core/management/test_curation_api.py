@@ -12,6 +12,7 @@ from msgspec import structs
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
@@ -65,7 +66,7 @@ class LifeApi:
             holds=erasing.holds,
             after=erasing.after,
         )
-        dedup = Dedup(self.store, journal, judge=judge)
+        dedup = Dedup(Comparing(self.store, judge=judge), journal)
         life = Curation(
             self.store,
             journal,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.text.account_numbers import numbers_hidden
-from semmem.text.screening import redact
+from semmem.text.screening import numbers_hidden, redact
 
 IBANS = (
     "DE89 3704 0044 0532 0130 00",

@@ -17,8 +17,9 @@ import pytest_asyncio
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, memory_id
-from semmem.extraction.comparing import NO_OPINIONS
-from semmem.extraction.contradiction import Verdict, closed, nameless, parts
+from semmem.extraction.comparing import NO_OPINIONS, Comparing
+from semmem.extraction.contradiction.pair_model import nameless, parts
+from semmem.extraction.contradiction.verdict import Verdict, closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.model_judge import Opinions
 from semmem.extraction.pair_judge import PairJudge
@@ -134,7 +135,7 @@ class World:
         self.vectors = vectors
         self.store = InProcessStore()
         self.dedup = Dedup(
-            self.store, journal, judge=closed, pair_judge=PairJudge(Known(vectors), InThread(), pairs_max=20)
+            Comparing(self.store, judge=closed, pair_judge=PairJudge(Known(vectors), InThread(), pairs_max=20)), journal
         )
         self.told = 0
 

@@ -12,10 +12,12 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.worker_process import WorkerProcess
 from semmem.extraction.candidate import Candidate
+from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.placed import Action
 from semmem.extraction.rules import RulesExtractor
+from semmem.extraction.storing import Storing
 from semmem.memory import Fact, MemoryType, Scope, Turn
 from semmem.ports.errors import WorkLost, WorkTooSlow
 from semmem.ports.events import Event, TurnsUnread
@@ -102,9 +104,9 @@ async def test_what_a_worker_process_finds_is_what_is_found_here(worker: WorkerP
 async def test_a_batch_is_learnt_by_way_of_a_worker_process(worker: WorkerProcess, journal: TracedJournal) -> None:
     store = InProcessStore()
     await store.open()
-    dedup = Dedup(store, journal, judge=_same_words, text_work=worker)
+    dedup = Dedup(Comparing(store, judge=_same_words, text_work=worker), journal)
     extractor = RulesExtractor(work=worker)
-    learning = Learning(journal, HashEmbedder(), dedup, extractor, work=worker, clock=lambda: NOW)
+    learning = Learning(journal, Storing(HashEmbedder(), dedup, work=worker, clock=lambda: NOW), extractor)
     texts = ("I live in Rome", "I hate fish", "I live in Rome")
     await journal.record([turn(n, text) for n, text in enumerate(texts)], [])
     claimed = await journal.claim(replace(RULES, idle_s=0.0), now=NOW + 100)
@@ -115,7 +117,7 @@ async def test_a_batch_is_learnt_by_way_of_a_worker_process(worker: WorkerProces
 
 
 def _same_words(old: str, new: str, _cosine: float) -> Any:
-    from semmem.extraction.contradiction import Verdict
+    from semmem.extraction.contradiction.verdict import Verdict
 
     return Verdict.SAME if old == new else Verdict.DIFFERENT
 
@@ -126,12 +128,10 @@ async def test_facts_that_take_too_long_to_screen_are_rejected_and_the_batch_end
     work = Poisoned("_screen_nothing", WorkTooSlow)
     learning = Learning(
         journal,
-        HashEmbedder(),
-        Dedup(store, journal),
+        Storing(
+            HashEmbedder(), Dedup(Comparing(store), journal), work=work, screening=_screen_nothing, clock=lambda: NOW
+        ),
         RulesExtractor(),
-        work=work,
-        screening=_screen_nothing,
-        clock=lambda: NOW,
     )
     await journal.record([turn(0, "I live in Rome")], [])
     claimed = await journal.claim(replace(RULES, idle_s=0.0), now=NOW + 100)
@@ -149,7 +149,7 @@ async def test_a_fact_whose_comparison_takes_too_long_is_stored_beside_what_is_t
     """Losing is worse than doubling."""
     store = InProcessStore()
     await store.open()
-    dedup = Dedup(store, journal, judge=_same_words, text_work=Poisoned("oak"))
+    dedup = Dedup(Comparing(store, judge=_same_words, text_work=Poisoned("oak")), journal)
     embedder = HashEmbedder()
 
     async def put(number: int, content: str) -> Action:

@@ -12,8 +12,9 @@ import pytest_asyncio
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, memory_id
-from semmem.extraction.comparing import CORRECTED_S
-from semmem.extraction.contradiction import closed, trained_for
+from semmem.extraction.comparing import CORRECTED_S, Comparing
+from semmem.extraction.contradiction.pair_model import trained_for
+from semmem.extraction.contradiction.verdict import closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.placed import Action, Placed
@@ -85,7 +86,9 @@ async def ann(embedder: Embedder, tmp_path: Path) -> AsyncIterator[Ann]:
         await store.open()
         judge = PairJudge(embedder, InThread(), budget_s=30.0)
         yield Ann(
-            embedder, store, Dedup(store, await journals.open(), judge=closed, pair_judge=judge, judge_budget_s=30.0)
+            embedder,
+            store,
+            Dedup(Comparing(store, judge=closed, pair_judge=judge, judge_budget_s=30.0), await journals.open()),
         )
         await store.close()
 
