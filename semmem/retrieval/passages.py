@@ -104,7 +104,8 @@ class PassageSearch:
     def _judged(self, passages: Sequence[Memory], answers: Answers, query: ResolvedQuery, vector: Vector) -> list[Hit]:
         """Those that the decision shows, by the meaning of these alone, and by the words of what was said around them:
         what somebody answers is often in the words of the question ("How old is he?", "Four")."""
-        of_any_type, around = replace(query, types=()), {one.id: _around(one, answers) for one in passages}
+        around = {} if query.types == PASSAGES else {one.id: _around(one, answers) for one in passages}
+        of_any_type = replace(query, types=())
         found = best_of(MemoryIndex(passages, around=around), of_any_type, vector, self.decision, cut_too=False)
         cut = self.decision.cut + STRICTNESS
         shown = (hit for hit in found.hits if hit.memory.id not in found.cuts)
@@ -121,8 +122,6 @@ def _answers(near: Iterable[Memory]) -> Answers:
 
 def _around(passage: Memory, answers: Answers) -> str:
     """What the assistant said last before it, and in answer to it, as far as that was found."""
-    if passage.type is MemoryType.GIST:
-        return ""
     said = answers.get(passage.session or "", ())
     own = [gist.content for gist in said if gist.source.turn == passage.source.turn]
     before = [gist for gist in said if 0 < passage.said_at - gist.said_at <= GAP_S_MAX]

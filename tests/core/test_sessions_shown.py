@@ -557,14 +557,14 @@ async def test_a_first_message_that_names_its_content_twice_makes_no_member_twic
 
 async def test_where_there_is_no_room_beside_the_earlier_ones_these_go_once() -> None:
     heard, world = heard_world()
-    session = await begun(rules=replace(TURN, tokens_max=190), **world)
+    session = await begun(rules=replace(TURN, tokens_max=158), **world)
     first = await session.asks(ON_TRIP)
     second = await session.asks(ON_DOG)
-    assert (first.result.tokens <= 190, second.result.tokens <= 190) == (True, True)
+    assert (first.result.tokens <= 158, second.result.tokens <= 158) == (True, True)
     assert second.goes_on_from(first)
     third = await session.asks(ON_CAR)
     assert third.lines == [[], [], [CAR]]
-    assert third.result.tokens <= 190
+    assert third.result.tokens <= 158
     assert heard.words.count("compacted") == 1
     fourth = await session.asks(ON_DOG)
     assert fourth.lines == [[], [], [CAR], [DOG]]
@@ -574,7 +574,7 @@ async def test_where_there_is_no_room_beside_the_earlier_ones_these_go_once() ->
 
 async def test_branches_that_come_together_have_no_more_room() -> None:
     heard, world = heard_world()
-    session = await begun(rules=replace(TURN, tokens_max=220), **world)
+    session = await begun(rules=replace(TURN, tokens_max=156), **world)
     await session.asks("Fine day")
     await session.asks(ON_TRIP)
     await session.asks(ON_DOG)
@@ -586,7 +586,7 @@ async def test_branches_that_come_together_have_no_more_room() -> None:
     session.said[2] = kept[2]
     session.answers()
     seen = await session.asks("Good night")
-    assert seen.result.tokens <= 220
+    assert seen.result.tokens <= 156
     assert heard.words.count("compacted") == 1
     assert (await session.asks(ON_CAR)).lines[-1] == [CAR]
 

@@ -245,7 +245,7 @@ def test_a_note_that_may_be_outdated_says_so_below_the_newer_one() -> None:
     new = hit("User found a flat in Rome", id="new", updated_at=MAY_12)
     assert notes(old, new) == [
         "- User found a flat in Rome (said 12 May 2026)",
-        "- User lives in Oslo (said 3 May 2026, may be outdated)",
+        "- User lives in Oslo (said 3 May 2026, may be outdated; ask if it matters)",
     ]
 
 

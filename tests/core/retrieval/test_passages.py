@@ -143,6 +143,27 @@ async def test_what_was_answered_is_told_to_who_asks_what_was_talked_about(world
     assert set(await world.ask()) == {"psg_boat", "psg_answer"}
 
 
+def gist(id: str, content: str, at: float, session: str = "before", turn: str = "t0") -> Memory:
+    made = kept(f"psg_{id}", content, turn=turn, session=session)
+    return replace(made, type=MemoryType.GIST, source=replace(made.source, time=at))
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (gist("asked", "where did you look at the green boat?", NOW - 90.0), ["psg_reply"]),
+        (gist("asked", "so you did look at the green boat", NOW - 60.0, turn="t5"), ["psg_reply"]),
+        (gist("asked", "where did you look at the green boat?", NOW - 90.0, session="other"), []),
+        (gist("asked", "where did you look at the green boat?", NOW - 4000.0), []),
+        (gist("asked", "where did you look at the green boat?", NOW - 30.0), []),
+    ],
+)
+async def test_a_reply_is_found_by_the_words_that_it_answers(said: Memory, found: list[str]) -> None:
+    world = World()
+    await world.put(said, kept("psg_reply", '"Ghent, beside old locks"', turn="t5"))
+    assert await world.ask() == found
+
+
 async def test_of_answers_in_the_same_words_the_last_one_is_told(world: World) -> None:
     for number, at in enumerate((NOW - 90.0, NOW - 30.0, NOW - 60.0)):
         gist = kept(f"psg_answer{number}", "the green boat is in Ghent", turn=f"t{number + 4}")
