@@ -151,7 +151,7 @@ def _url(told: str) -> str:
     return told.rstrip("/")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Api:
     """A running semmem. Every failure is a Failure whose path is the URL. ``whose``: what calls about the user who is
     meant say in their query, or body."""

@@ -77,7 +77,7 @@ class PathsSection(Section):
     @property
     def by_name(self) -> dict[str, tuple[str, ...]]:
         """The paths of each API, by its dialect's name."""
-        return {name: getattr(self, name) for name in type(self).model_fields}
+        return {"chat": self.chat, "responses": self.responses, "messages": self.messages}
 
 
 class ErasureSection(Section):

@@ -14,7 +14,8 @@ PREFIX = "psg_"
 """Begins the id of every passage, and of no memory that semmem makes."""
 PIECE_CHARS_MAX, PIECES_MAX = 500, 12
 """Of one message: an embedding model reads some 1,000 characters, and a line of a block holds 600."""
-GIST_CHARS_MAX = 300
+GIST_CHARS_MAX, QUESTION_CHARS_MAX = 300, 150
+"""Of the first sentences of an answer, and of the question that it ends with."""
 GIST = "gist"
 """In place of a piece's number in the id of an answer's gist."""
 WORDS_MIN, UNSPACED_CHARS_MIN = 3, 4
@@ -61,8 +62,17 @@ def pieces(text: str) -> list[str]:
 
 
 def gist_of(answer: str) -> str:
-    """The answer's first sentences, without code and marks of Markdown; empty where they say nothing."""
-    found = next(iter(pieces(_plain(answer[: 8 * GIST_CHARS_MAX]))), "")
+    """The answer's first sentences and, where it ends with a question, that: the user's next words are the answer to
+    it. Without code and marks of Markdown; empty where they say nothing."""
+    begin, end = answer[: 8 * GIST_CHARS_MAX], answer[-8 * GIST_CHARS_MAX :]
+    found = _shortened(next(iter(pieces(_plain(begin))), ""))
+    question = next(reversed([*_sentences(_plain(end))]), "")
+    if not found or question in found or not question.endswith(("?", "？")) or len(question) > QUESTION_CHARS_MAX:
+        return found
+    return f"{found} … {question}"
+
+
+def _shortened(found: str) -> str:
     if len(found) <= GIST_CHARS_MAX:
         return found
     end = max(found.rfind(mark, 0, GIST_CHARS_MAX) for mark in (". ", "! ", "? ", "。"))

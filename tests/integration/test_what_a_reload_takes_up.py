@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 
 import pytest
 from pydantic import TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError
 
 from semmem.config import Settings, load, restart_reasons
 from semmem.config.values import Section
@@ -103,4 +104,10 @@ async def test_what_is_filled_from_sections_is_of_the_types_that_its_fields_have
     assert len({type(rules) for rules in watched.filled}) > 15
     for rules in watched.filled:
         for name, kind in get_type_hints(type(rules)).items():
-            TypeAdapter[object](kind).validate_python(getattr(rules, name), strict=True)
+            value = getattr(rules, name)
+            try:
+                adapter = TypeAdapter[object](kind)
+            except PydanticSchemaGenerationError:  # a class of ours
+                assert isinstance(value, kind)
+            else:
+                adapter.validate_python(value, strict=True)

@@ -11,6 +11,7 @@ from semmem.passages.pieces import (
     GIST_CHARS_MAX,
     PIECE_CHARS_MAX,
     PIECES_MAX,
+    QUESTION_CHARS_MAX,
     gist_of,
     ids_of,
     is_passage,
@@ -65,6 +66,19 @@ def test_an_answer_leaves_its_gist_marked_as_the_assistants() -> None:
     )
     assert (said.type, gist.type, gist.source.role) == (MemoryType.PASSAGE, MemoryType.GIST, "assistant")
     assert gist.content == "Knots Use a round turn with two hitches."
+
+
+def test_the_question_that_an_answer_ends_with_is_of_its_gist() -> None:
+    """What the user says next is the answer to it."""
+    long = "Lisbon has many hotels by the river. " * 20
+    asked = "What may a night cost?"
+    gist = gist_of(f"{long}\n\n**{asked}**")
+    assert gist.startswith("Lisbon has many hotels by the river. ")
+    assert gist.endswith(f"river. … {asked}")
+    assert gist_of(f"Gladly. {asked}") == f"Gladly. {asked}"
+    assert asked not in gist_of(f"{long}{asked} {long}")
+    assert gist_of(f"{long}{'Or ' * 60}when?") == gist_of(long)
+    assert len(gist_of(f"{'x' * 900}. {'y' * (QUESTION_CHARS_MAX - 1)}?")) <= GIST_CHARS_MAX + QUESTION_CHARS_MAX + 3
 
 
 def test_a_gist_ends_with_a_sentence() -> None:
