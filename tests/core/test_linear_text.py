@@ -115,7 +115,7 @@ def test_time_grows_with_the_length_of_the_text_and_no_faster(name: str) -> None
     assert not slow
 
 
-@pytest.mark.parametrize("step", [100, 400])
+@pytest.mark.parametrize("step", [50, 200])
 def test_a_quadratic_function_is_found(step: int) -> None:
     def quadratic(text: str) -> None:
         for end in range(0, len(text), step):
