@@ -138,7 +138,7 @@ def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> 
 def body_reply(result: RequestResult) -> bytes:
     """The new body with its length (Envoy answers 500 to a stale one), and the metadata for the rest of the chain."""
     ticket = result.ticket
-    if result.body is not None or result.injected or result.switched:
+    if result.body is not None or result.injected or result.switched or result.notes:
         return _reply(result).SerializeToString()
     if ticket is None:
         return _unchanged(result.outcome)

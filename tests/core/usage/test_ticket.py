@@ -55,6 +55,12 @@ def test_without_statistics_nothing_of_them_travels() -> None:
     assert b"asked" not in reply
 
 
+@pytest.mark.parametrize("ticket", [None, Ticket("t_" + "1" * 32, "chat")])
+def test_what_a_feature_says_of_a_request_travels_where_nothing_else_is_changed(ticket: Ticket | None) -> None:
+    reply = body_reply(RequestResult(Outcome.ALREADY_INJECTED, ticket=ticket, notes=(("memories", "mem_1"),)))
+    assert observed(reply).metadata_context.filter_metadata[NAMESPACE].fields["memories"].string_value == "mem_1"
+
+
 def test_metering_a_request_takes_microseconds() -> None:
     meter = Meter(KEY, PRICES, KnownNames(10), lambda _row: None)
     said = Conversation(tuple(Message(Role.USER, "What is tea?") for _ in range(40)), model="gpt-4o")
