@@ -28,6 +28,8 @@ NOTE = re.compile(
 )
 """What was answered, in a line about a former conversation or in a gist, which may share a line with what the user said
 in the same turn: in a block, a preview or a copy, as it stands in JSON."""
+AROUND_CHARS = 300
+"""Shown of a text on either side of what returned in it: of a memory, enough to see which it is."""
 SETTLED_S = 1.0
 """A turn that was answered so long before a kill was not on its way to the journal any more."""
 
@@ -198,12 +200,14 @@ class Ledger:
             fact = self._facts[viewer][number - 1]
             fact.seen = True
             if began > fact.erased_at and (number in beside or not fact.is_repeated):
-                self.returned(fact, where)
+                self.returned(fact, where, around=_around(text, self.word(fact)))
         return known
 
-    def returned(self, fact: Fact, where: str) -> None:
-        after_s = self._clock() - fact.erased_at
-        line = f"{fact}; erased by {fact.gone}; seen {after_s:.1f} s after, in {where}"
+    def returned(self, fact: Fact, where: str, *, around: str = "") -> None:
+        after_s, told_s = self._clock() - fact.erased_at, fact.erased_at - fact.began
+        line = f"{fact} {told_s:.1f} s before; erased by {fact.gone}; seen {after_s:.1f} s after, in {where}"
+        if around:
+            line += f": {around}"
         with self._lock:
             self.findings.sightings += 1
             self.findings.returns.setdefault((fact.user, fact.number), line)
@@ -224,6 +228,12 @@ class Ledger:
 
     def _issued(self, user: int, number: int) -> bool:
         return user < len(self._facts) and number <= len(self._facts[user])
+
+
+def _around(text: str, word: str) -> str:
+    """What of a text stands at its first mention of the word, in one line."""
+    at = max(0, text.lower().find(word.lower()))
+    return " ".join(text[max(0, at - AROUND_CHARS) : at + AROUND_CHARS].split())
 
 
 def _erase(fact: Fact, sent: float, answered: float, kind: str) -> None:

@@ -34,11 +34,12 @@ USERS = 4
 TURNS = 3
 SPAN_S = 1.8
 """The kill comes within this time of a round's first byte: about what it takes from there to the stored facts. On a
-slow machine it is what the first round, which is killed after its last answer, took."""
-SETTLED_S = 1.0
-"""An answer that ended so long before the kill was not in flight any more."""
+slow machine it is what the first round, which is killed at rest, took to its last answer and a second."""
+SETTLED_S = 3.0
+"""An answer that ended so long before the kill was not in flight any more, though a disk may take a second to sync."""
 TEARS = 3
-TORN_EVERY, FULL_EVERY = 5, 7
+TORN_EVERY, FULL_EVERY, RESTED_EVERY = 5, 7, 6
+"""Rounds that are torn, that have no room, and, with the first, that are killed when every answer is settled."""
 LEARNT_WITHIN_S = 300.0
 VERSIONS_MAX = 2
 """What was learnt at once, and the same confirmed by its batch. Any other version was learnt twice."""
@@ -100,14 +101,14 @@ class Rounds:
         self._house = on
         self._chance = chance
         self._scratch = scratch
-        self._span_s: float | None = None
+        self._span_s = 0.0
         self.tally = Tally()
 
     def play(self, number: int) -> None:
         full = number % FULL_EVERY == 0
         self._house.sidecar.start(None, *(("--journal-bytes-max", "1") if full else ()))
         self._house.front.wait_healthy()
-        said, killed_at = self._talk_and_kill()
+        said, killed_at = self._talk_and_kill(rested=number % RESTED_EVERY == 1)
         data = self._house.sidecar.data_dir
         self._try_tears(data, number)
         torn = number % TORN_EVERY == 0 and self._tear(data)
@@ -117,18 +118,18 @@ class Rounds:
 
     # --- talking -----------------------------------------------------------------------------------------------------
 
-    def _talk_and_kill(self) -> tuple[list[Said], float]:
+    def _talk_and_kill(self, *, rested: bool) -> tuple[list[Said], float]:
         said: list[Said] = []
         plans = [self._plan(said) for _ in range(USERS)]
         talking = [threading.Thread(target=plan) for plan in plans]
         started_at = time.monotonic()
         for thread in talking:
             thread.start()
-        if self._span_s is None:
+        if rested:
             for thread in talking:
                 thread.join(60)
+            self._span_s = self._span_s or max(SPAN_S, time.monotonic() - started_at + 1.0)
             time.sleep(SETTLED_S + 0.1)
-            self._span_s = max(SPAN_S, time.monotonic() - started_at)
         else:
             time.sleep(self._chance.uniform(0.0, self._span_s))
         killed_at = time.monotonic()
@@ -212,7 +213,8 @@ class Rounds:
             if turn is not None and turn.answer is None:
                 tally.answers_missing += 1
                 if settled and not torn and not full:
-                    tally.wrong.append(f"{one.text!r}: its answer is missing, though it was not in flight")
+                    ago = killed_at - one.ended_at
+                    tally.wrong.append(f"{one.text!r}: its answer is missing ({turn.state}), {ago:.1f} s after its end")
 
     def _answer_is_wrong(self, one: Said) -> list[str]:
         seen = one.seen
