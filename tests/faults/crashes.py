@@ -25,6 +25,7 @@ from demo.processes import signals_raise
 from tests.faults.client import Seen
 from tests.faults.counts import proven
 from tests.faults.forms import JSON, SSE
+from tests.faults.front import SHIPPED_CLOSE_S
 from tests.faults.house import House, house
 from tests.faults.journal_files import NAME, AcceptedTurn, accepted_turns, copy_journal, survives_a_tear, synced_bytes
 from tests.faults.loops import loop_thread
@@ -40,7 +41,8 @@ SETTLED_S = 3.0
 TEARS = 3
 TORN_EVERY, FULL_EVERY, RESTED_EVERY = 5, 7, 6
 """Rounds that are torn, that have no room, and, with the first, that are killed when every answer is settled."""
-LEARNT_WITHIN_S = 300.0
+LEARNT_WITHIN_S = 900.0
+"""A batch that failed where the journal had no room is tried again after 60, 180 and 540 s."""
 VERSIONS_MAX = 2
 """What was learnt at once, and the same confirmed by its batch. Any other version was learnt twice."""
 
@@ -247,7 +249,11 @@ class Rounds:
 
 def crash(kills: int, seed: int, folder: Path, say: Callable[[str], None]) -> Tally:
     """``kills`` rounds in ``folder``; what was seen."""
-    with loop_thread() as loop, upstream(loop) as model, house(loop, model, folder / "house", CONFIG) as on:
+    with (
+        loop_thread() as loop,
+        upstream(loop) as model,
+        house(loop, model, folder / "house", CONFIG, close_s=SHIPPED_CLOSE_S) as on,
+    ):
         on.sidecar.end()
         rounds = Rounds(on, random.Random(seed), folder / "scratch")
         for number in range(1, kills + 1):

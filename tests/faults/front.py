@@ -24,6 +24,8 @@ HEALTH_INTERVAL = "0.3s"
 """Of Envoy's health checks: shorter than shipped, so that a restarted semmem is soon used again."""
 CLOSE_S = "0.3s"
 """How long Envoy keeps an observed stream whose client left: shorter than shipped, so that its end is soon counted."""
+SHIPPED_CLOSE_S = "5s"
+"""Where no answer may be missed on a machine that holds semmem up for so long."""
 WEBSOCKETS = "/v1/realtime"
 """The path on which websockets are let through, as an operator would add it. As shipped, Envoy refuses them."""
 
@@ -46,7 +48,7 @@ class Front:
         return self.envoy.stat(f"http.llm.ext_proc.semmem_mutate.{name}")
 
 
-def two_listeners(semmem_port: int, upstream: str) -> dict[str, Any]:
+def two_listeners(semmem_port: int, upstream: str, close_s: str) -> dict[str, Any]:
     config = derive(
         yaml.safe_load(SHIPPED_ENVOY.read_text()),
         listener_port=0,
@@ -60,7 +62,7 @@ def two_listeners(semmem_port: int, upstream: str) -> dict[str, Any]:
     clusters["semmem"]["health_checks"][0].update(interval=HEALTH_INTERVAL, no_traffic_interval=HEALTH_INTERVAL)
     manager = resources["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
     observe = next(entry for entry in manager["http_filters"] if entry["name"] == "semmem.observe")
-    observe["typed_config"]["deferred_close_timeout"] = CLOSE_S
+    observe["typed_config"]["deferred_close_timeout"] = close_s
     _let_through(manager, clusters["llm"])
     resources["listeners"].append(_plain(resources["listeners"][0]))
     return config
@@ -89,11 +91,11 @@ def _plain(listener: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def front(folder: Path, *, semmem_port: int, upstream: str) -> Iterator[Front]:
+def front(folder: Path, *, semmem_port: int, upstream: str, close_s: str = CLOSE_S) -> Iterator[Front]:
     """A running Envoy; it does not wait for semmem."""
     folder.mkdir(parents=True, exist_ok=True)
     file, admin_file = folder / "envoy.json", folder / "envoy-admin"
-    file.write_text(json.dumps(two_listeners(semmem_port, upstream)))
+    file.write_text(json.dumps(two_listeners(semmem_port, upstream, close_s)))
     argv = envoy_argv(ENVOY, str(file), admin_file)
     child = Child("envoy", argv, log=folder / "envoy.log", cwd=HOME, environ=os.environ)
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from tests.faults.client import Connection, Seen
 from tests.faults.counts import OUTCOMES, TURNS, Ledger, NotProven, exactly, proven
 from tests.faults.forms import JSON, Form
-from tests.faults.front import Front, front
+from tests.faults.front import CLOSE_S, Front, front
 from tests.faults.loops import LoopThread
 from tests.faults.sidecar import Sidecar
 from tests.faults.upstream import Exchange, Script, Upstream
@@ -221,13 +221,18 @@ def house(
     folder: Path,
     override: Mapping[str, Any] | None = None,
     extra: Sequence[str] = (),
+    *,
+    close_s: str = CLOSE_S,
 ) -> Iterator[House]:
-    """A running house with its own semmem and its own Envoy."""
+    """A running house with its own semmem and its own Envoy, which keeps an observed stream for ``close_s`` after its
+    answer."""
     sidecar = Sidecar(folder, override or {}, extra)
     with ExitStack() as stack:
         stack.callback(sidecar.end)
         sidecar.start()
-        envoy = stack.enter_context(front(folder / "envoy", semmem_port=sidecar.grpc_port, upstream=model.url))
+        envoy = stack.enter_context(
+            front(folder / "envoy", semmem_port=sidecar.grpc_port, upstream=model.url, close_s=close_s)
+        )
         running = House(loop, model, envoy, sidecar, folder)
         running.front.wait_healthy()
         yield running
