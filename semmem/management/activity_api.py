@@ -29,7 +29,7 @@ KEPT = 200
 LIMIT_MAX = 200
 
 
-class RequestShown(TypedDict):
+class _Ended(TypedDict):
     """How a request ended."""
 
     number: int
@@ -40,6 +40,12 @@ class RequestShown(TypedDict):
     tokens: int
 
 
+class RequestShown(_Ended):
+    """``id``: its ``x-request-id``; null where nobody is known to have asked, or whose it was is forgotten."""
+
+    id: str | None
+
+
 class ActivityShown(TypedDict):
     """``last``: the number of the newest."""
 
@@ -47,7 +53,7 @@ class ActivityShown(TypedDict):
     requests: list[RequestShown]
 
 
-class RecordShown(RequestShown):
+class RecordShown(_Ended):
     """A request of one user: ``id`` is its ``x-request-id``, ``api`` one of chat, responses, messages."""
 
     id: str
@@ -93,8 +99,9 @@ class EndedRequest(msgspec.Struct, frozen=True):
     record: RequestRecord | None
 
     def shown(self) -> RequestShown:
-        """Without names."""
-        return as_shown(RequestShown, self, time=at(self.at), milliseconds=round(1000 * self.seconds, 3))
+        """Without names of users."""
+        id = None if self.record is None else self.record.id
+        return as_shown(RequestShown, self, id=id, time=at(self.at), milliseconds=round(1000 * self.seconds, 3))
 
 
 class Activity:

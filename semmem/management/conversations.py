@@ -16,6 +16,7 @@ from semmem.management.shown import ATTRIBUTES
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.continuing import IDLE
 from semmem.ports.conversations import (
+    SHOWN_MAX,
     ConversationFacets,
     ConversationLimits,
     ConversationRecords,
@@ -50,8 +51,8 @@ class NewCall(Body):
 
 
 class NewMessage(Body):
-    """What somebody said, as an export shows it. ``at``: null for no known time. Its former ``id`` and ``cut`` are
-    taken and say nothing."""
+    """What somebody said, as an export shows it. ``at``: null for no known time. Its former ``id``, ``cut`` and
+    ``in_prompt`` are taken and say nothing."""
 
     role: Role
     content: str = ""
@@ -67,6 +68,7 @@ class NewMessage(Body):
     finish_reason: Name | None = None
     id: Name | None = None
     cut: Switch = False
+    in_prompt: list[Name] = Field(default_factory=list, max_length=SHOWN_MAX)
 
 
 _TEXTS = ("tool_call_id", "model_asked", "model", "backend", "response_id", "finish_reason")

@@ -130,13 +130,15 @@ class CallShown(TypedDict):
 
 
 class MessageShown(TypedDict):
-    """``cut``: it was longer than is kept. ``model_asked``: what the request named; ``model``: what answered."""
+    """``cut``: it was longer than is kept. ``in_prompt``: the ids of the memories and conversations that the request of
+    an answer was shown. ``model_asked``: what the request named; ``model``: what answered."""
 
     id: str
     role: str
     content: str
     at: ExactTime
     cut: bool
+    in_prompt: list[str]
     tool_call_id: NullIfEmpty
     tool_calls: list[CallShown]
     model_asked: NullIfEmpty

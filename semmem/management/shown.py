@@ -34,6 +34,7 @@ ATTRIBUTES = {
     "tool_call_id": "answers",
     "tool_calls": "calls",
     "response_id": "answer_id",
+    "in_prompt": "shown",
     "memories": "of",
     "summary": "content",
     "refused": "reason",

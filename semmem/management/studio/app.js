@@ -8,6 +8,7 @@ import { everybody } from "./everybody.js";
 import { live } from "./live.js";
 import { memories } from "./memories.js";
 import { playground } from "./playground.js";
+import { requests } from "./requests.js";
 import { signIn } from "./sign_in.js";
 import { usage } from "./usage.js";
 
@@ -16,6 +17,7 @@ const PAGES = {
   everybody: { label: "Everybody", show: everybody, needs: "administer" },
   conversations: { label: "Conversations", show: conversations, needs: "read operate" },
   playground: { label: "Playground", show: playground, needs: "read" },
+  requests: { label: "Requests", show: requests, needs: "read" },
   engine: { label: "Engine", show: engine, needs: "operate" },
   live: { label: "Live", show: live, needs: "operate" },
   usage: { label: "Usage", show: usage, needs: "read operate" },

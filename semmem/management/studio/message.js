@@ -1,6 +1,7 @@
 // One message of a conversation. Calls of tools and what they told are folded, long texts as well.
 
-import { button, chip, h, moment, number } from "./dom.js";
+import { get, link, may, ofUser } from "./api.js";
+import { button, chip, fill, h, loading, moment, number, unread } from "./dom.js";
 
 const SPEAKERS = { user: "User", assistant: "Assistant", tool: "Tool", system: "System" };
 const ENDS = new Set(["stop", "stop_sequence", "end_turn", "tool_calls", "tool_use", "completed"]);
@@ -15,7 +16,28 @@ export function message(told, calls, marked = (text) => [text]) {
     h("time", { datetime: told.at }, moment(told.at)), told.role === "assistant" && answer(told),
     told.cut && chip("longer than is kept: cut", "warn")),
   told.role === "tool" ? folded(["Result", calls.get(told.tool_call_id)], told.content, marked) : words(told.content, marked),
-  told.tool_calls.map((each) => folded(["Call", each.name], each.arguments)));
+  told.tool_calls.map((each) => folded(["Call", each.name], each.arguments)), told.in_prompt.length > 0 && may("read") && inPrompt(told.in_prompt));
+}
+
+// What the request of an answer was shown, as it is now; looked for only when somebody asks.
+function inPrompt(ids) {
+  const list = h("ul", { class: "shown" });
+  const made = h("details", { class: "tool" }, h("summary", {}, `${number(ids.length)} ${ids.length === 1 ? "memory" : "memories"} in its prompt`), list);
+  made.addEventListener("toggle", async () => {
+    if (!made.open || list.children.length) return;
+    fill(list, loading(1));
+    fill(list, ...(await Promise.all(ids.map(shown))));
+  });
+  return made;
+}
+
+async function shown(id) {
+  if (id.startsWith("conv_")) return h("li", {}, h("a", { href: link("conversations", id) }, "a former conversation"));
+  try {
+    return h("li", { dir: "auto" }, (await get(`/v1/memory/${encodeURIComponent(id)}`, ofUser())).content);
+  } catch (error) {
+    return h("li", { class: "hint" }, error.status === 404 ? "One that is no more." : unread("One of them"));
+  }
 }
 
 function answer(told) {

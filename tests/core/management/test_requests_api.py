@@ -72,6 +72,20 @@ async def test_a_users_last_requests_are_listed_newest_first(activity: Activity,
     assert [one["id"] for one in told["requests"]] == ["r2"]
 
 
+async def test_an_operator_is_told_by_which_id_a_request_is_found_until_its_user_erases(
+    activity: Activity, client: httpx.AsyncClient
+) -> None:
+    activity.ended("injected", 0.01, 0, 0, record("alice", "r1"))
+    activity.ended("anonymous", 0.01, 0, 0, None)
+
+    async def ids() -> list[str | None]:
+        return [one["id"] for one in (await client.get("/v1/activity", headers=ADMIN)).json()["requests"]]
+
+    assert await ids() == ["r1", None]
+    activity.forget("alice", None)
+    assert await ids() == [None, None]
+
+
 async def test_nobody_reads_of_somebody_elses(activity: Activity, client: httpx.AsyncClient) -> None:
     activity.ended("injected", 0.01, 0, 0, record("alice", "of alice"))
     activity.ended("injected", 0.01, 0, 0, record("bob", "of bob"))

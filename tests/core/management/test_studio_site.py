@@ -15,6 +15,7 @@ from semmem.management.activity_api import Activity
 from semmem.management.api import create_api
 from semmem.management.door import is_open
 from semmem.management.studio_site import MEDIA_TYPES, STUDIO_PATH, create_site, files
+from semmem.request.outcome import Outcome
 from tests.core.management.test_api import Api
 from tests.support.empty_journal import empty_journal
 
@@ -104,9 +105,16 @@ def test_only_so_many_ends_are_kept_and_only_of_requests() -> None:
         "number": 3,
         "time": "1970-01-01T00:00:01.000Z",
         "outcome": "injected",
+        "id": None,
         "milliseconds": 2.0,
         "memories": 1,
         "tokens": 20,
     }
     assert [one["number"] for one in activity.since(4)["requests"]] == [5]
     assert len(activity.since(99)["requests"]) == 3, "a number from before a restart"
+
+
+def test_the_studio_says_what_every_outcome_means() -> None:
+    told = files()["outcomes.js"].body.decode()
+    explained = set(re.findall(r"^  (\w+): \"", told, re.MULTILINE))
+    assert explained == {outcome.value for outcome in Outcome}

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Route, expect
 from tests.support.harness import House, eventually
 from tests.system.studio.conftest import PATIENCE_MS, Studio, opened
 
-PAGES = ("Memories", "Everybody", "Conversations", "Playground", "Engine", "Live", "Usage")
+PAGES = ("Memories", "Everybody", "Conversations", "Playground", "Requests", "Engine", "Live", "Usage")
 AXE = importlib.resources.files("axe_core_python").joinpath("axe.min.js").read_text()
 
 
@@ -157,6 +157,7 @@ def test_a_user_sees_their_own_and_nothing_to_choose(home: House, studio: Studio
         "Memories",
         "Conversations",
         "Playground",
+        "Requests",
         "Usage",
     ]
     assert page.get_by_label("User", exact=True).count() == 0

@@ -1,0 +1,95 @@
+// Why did it say that? A user's last requests: which memories were in a prompt, why, and what was learnt from the turn.
+
+import { get, link, ofUser, who } from "./api.js";
+import { button, card, chip, empty, failed, field, fill, h, loading, milliseconds, moment, number, select, shownIn } from "./dom.js";
+import { kind, meaning, OUTCOMES, spoken } from "./outcomes.js";
+import { thumbs } from "./thumbs.js";
+
+const SHOWN = 100;
+const PASSED = "It is no longer known to this process: it keeps the last 1,000 requests, as long as it runs and nothing of them was erased.";
+
+let wanted = "";
+
+export function requests(place, id) {
+  if (id) { one(place, id); return; }
+  if (!who.user && !who.bound) {
+    fill(place, empty("Whose requests?", "Name a user above."));
+    return;
+  }
+  const found = h("div", { "aria-live": "polite" });
+  const look = () => shownIn(found, async () => listed((await get("/v1/requests", ofUser({ outcome: wanted, limit: SHOWN }))).requests), 4);
+  const filter = field("Outcome", select(OUTCOMES, wanted, (value) => { wanted = value; look(); }));
+  fill(place, h("div", { class: "row spread" }, filter, button("Look again", look)), found);
+  look();
+}
+
+function listed(found) {
+  if (!found.length) {
+    return wanted ? empty(`None ended with “${spoken(wanted)}”`, `${meaning(wanted)}.`)
+      : empty("No request yet", "Those that come through Envoy for this user are listed here. This process keeps the last 1,000 of all users, as long as it runs; another replica has its own.");
+  }
+  return h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Requests" },
+    h("table", {}, h("caption", { class: "hidden" }, "Requests, the newest first"),
+      h("thead", {}, h("tr", {}, ["When", "Outcome", "Took", "Memories", "Tokens", "Model"].map((title) => h("th", { scope: "col" }, title)))),
+      h("tbody", {}, found.map((each) => h("tr", {}, h("td", {}, h("a", { href: link("requests", each.id) }, moment(each.time))),
+        h("td", {}, chip(spoken(each.outcome), kind(each.outcome))), h("td", {}, milliseconds(each.milliseconds)), h("td", {}, number(each.memories)),
+        h("td", {}, number(each.tokens)), h("td", {}, each.model || "unknown"))))));
+}
+
+async function one(place, id) {
+  const back = h("p", {}, h("a", { href: link("requests") }, "All requests")), body = h("div", { class: "page" });
+  fill(place, back, body);
+  fill(body, loading(5));
+  try {
+    const told = await get(`/v1/requests/${encodeURIComponent(id)}`);
+    whose(told.user_id, id);
+    back.firstChild.href = link("requests");
+    fill(body, summary(told), prompt(told), learnt(told));
+    body.querySelector("h2").focus({ preventScroll: true });
+  } catch (error) {
+    fill(body, error.status === 404 ? empty("No such request", PASSED) : failed(error, () => one(place, id)));
+  }
+}
+
+// Whoever came here by the request alone looks at its user from here on.
+function whose(user, id) {
+  if (who.bound) return;
+  who.user = user;
+  const picker = document.getElementById("user");
+  if (picker) picker.value = user;
+  history.replaceState(null, "", link("requests", id));
+}
+
+function summary(told) {
+  const facts = [["When", moment(told.time)], ["Its id", told.id], ["API", told.api], ["Model asked for", told.model || "unknown"], ["Took, in semmem", milliseconds(told.milliseconds)],
+    ["Added to the prompt", `${number(told.tokens)} tokens`], ["Project", told.project_id], ["Session", told.session_id]];
+  return h("section", { class: "card", "aria-label": "How it ended" },
+    h("h2", { tabIndex: -1 }, chip(spoken(told.outcome), kind(told.outcome)), ` ${meaning(told.outcome)}`),
+    h("dl", { class: "facts" }, facts.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])));
+}
+
+function prompt(told) {
+  const gone = told.gone > 0 && h("p", { class: "hint" }, `${number(told.gone)} more ${told.gone === 1 ? "was" : "were"} in it and ${told.gone === 1 ? "is" : "are"} no more.`);
+  return card("In its prompt",
+    told.in_prompt.length ? h("ol", { class: "candidates" }, told.in_prompt.map(inPrompt)) : h("p", {}, told.gone ? "Nothing that is still known." : "No memory."),
+    gone, told.in_prompt.length > 0 && h("p", { class: "hint" }, "They are shown as they are now."));
+}
+
+function inPrompt(memory) {
+  const odds = memory.log_odds === null ? null : h("span", {}, `log-odds ${memory.log_odds}`);
+  return h("li", { class: "kept" }, h("p", { class: "content", dir: "auto" }, memory.content),
+    h("p", { class: "marks" }, chip(memory.type, memory.type), h("span", {}, why(memory)), memory.is_new && odds), thumbs(memory));
+}
+
+function why(memory) {
+  if (!memory.is_new) return "an earlier request of the session was shown it, and it stays in the prompt";
+  if (memory.log_odds === null) return "found for this request";
+  return memory.log_odds >= 0 ? "found for this request: probably needed" : memory.log_odds >= -1.5 ? "found for this request: may well help" : "found for this request: on the chance that it helps";
+}
+
+function learnt(told) {
+  return card("Learnt from its turn", told.learnt.length
+    ? h("ol", { class: "candidates" }, told.learnt.map((memory) => h("li", { class: "kept" }, h("p", { class: "content", dir: "auto" }, memory.content),
+      h("p", { class: "marks" }, chip(memory.type, memory.type), memory.status !== "active" && chip(memory.status, "warn")))))
+    : h("p", {}, "Nothing yet. What is worth remembering is learnt after the answer."));
+}
