@@ -6,16 +6,22 @@ trusted identity header says who calls. A role is a set of acts; each route name
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
-from dataclasses import dataclass, field
+import secrets
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Flag, StrEnum, auto
+from hashlib import sha256
 
 from semmem.management.problems import Denied
 from semmem.management.web_tokens import KeysUnavailable, NotValid, VerifiedWebTokens, looks_like_one
-from semmem.ports.accounts import TokenRow
+from semmem.ports.accounts import TokenRecords, TokenRow
 from semmem.ports.errors import JournalError
 from semmem.request.head import RequestHead
 from semmem.request.identity import user_in_header
+from semmem.text.digest import digest
 
 CALLER, TOUCHED = "semmem.caller", "semmem.touched"
 """Where in the ASGI scope a route finds who calls, and where it notes whose memories the call touches."""
@@ -76,28 +82,88 @@ class Caller:
             raise Denied("FORBIDDEN", _MAY_NOT[act])
 
 
-class KnownTokens:
-    """Those that were made: which of them is good. Nobody's, where none can be made."""
+TOKEN_PREFIX = "semmem_"
+"""So that people and scanners of secrets know one when they see it."""
+ID_BYTES, SECRET_BYTES = 6, 32
+TOKEN_CHARS_MAX = 2048
+
+
+@dataclass(eq=False)
+class Tokens:
+    """Those that an administrator makes: shown once, kept as a hash, revoked at any time. Raises JournalError.
+
+    ``semmem_ID_SECRET`` or ``semmem_ID_SECRET.USER``: the user that a token is bound to is in the token itself, in
+    base64, so that no name is kept here after an erasure. 256 random bits need no slow hash (NIST SP 800-63B, 5.1.2.2).
+    """
+
+    records: TokenRecords
+    _: KW_ONLY
+    clock: Callable[[], float]
+
+    async def make(
+        self, role: CallerRole, *, label: str, user: str | None, expires_at: float | None = None
+    ) -> tuple[str, TokenRow]:
+        """The token, which nobody can be shown again, and what is kept of it."""
+        token_id = secrets.token_hex(ID_BYTES)
+        token = f"{TOKEN_PREFIX}{token_id}_{secrets.token_urlsafe(SECRET_BYTES)}"
+        if user is not None:
+            token += "." + base64.urlsafe_b64encode(user.encode()).decode().rstrip("=")
+        row = TokenRow(
+            id=token_id,
+            role=role,
+            label=label,
+            user_digest=_user_digest(user),
+            token_hash=_hash(token),
+            created_at=self.clock(),
+            expires_at=expires_at,
+        )
+        await self.records.add_token(row)
+        return token, row
 
     async def caller(self, token: str) -> tuple[TokenRow, str | None] | None:
-        """The row and the user of a good token. Raises JournalError."""
+        """The row and the user of a good token."""
+        if len(token) > TOKEN_CHARS_MAX:
+            return None
+        body, _, user = token.removeprefix(TOKEN_PREFIX).partition(".")
+        row = await self.records.token(body.partition("_")[0])
+        if row is None or not hmac.compare_digest(row.token_hash, _hash(token)) or not row.is_good_at(self.clock()):
+            return None
+        bound_to = _user_of(user)
+        return (row, bound_to) if _user_digest(bound_to) == row.user_digest else None
+
+    async def revoke(self, *, token_id: str | None = None, user: str | None = None) -> int:
+        """Revoke one, or all of a user's; how many were not revoked until now."""
+        user_digest = None if user is None else _user_digest(user)
+        return await self.records.revoke_tokens(now=self.clock(), token_id=token_id, user_digest=user_digest)
+
+
+def _hash(token: str) -> str:
+    return sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def _user_digest(user: str | None) -> str:
+    return digest("token of", user) if user else ""
+
+
+def _user_of(text: str) -> str | None:
+    if not text:
+        return None
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+    except (binascii.Error, ValueError):
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
     """``admin_token`` empty: nobody is admin by it. ``trusted_headers``: those of this listener, not those of Envoy's,
-    which strips them from clients; ``user_chars_max`` as in ``IdentityRules``."""
+    which strips them from clients; ``user_chars_max`` as in ``IdentityRules``. ``tokens`` None: none can be made."""
 
     admin_token: str = field(default="", repr=False)
     trusted_headers: tuple[str, ...] = ()
     user_chars_max: int = 256
-    tokens: KnownTokens = field(default_factory=KnownTokens)
+    tokens: Tokens | None = None
     web_tokens: VerifiedWebTokens | None = None
-
-
-TOKEN_PREFIX = "semmem_"
-"""So that people and scanners of secrets know one when they see it."""
 
 
 async def authenticate(rules: AccessRules, head: RequestHead) -> Caller:
@@ -127,9 +193,9 @@ def user_for(caller: Caller, asked_for: str | None, act: Act) -> str:
     return caller.user
 
 
-async def _known(tokens: KnownTokens, token: str) -> Caller:
+async def _known(tokens: Tokens | None, token: str) -> Caller:
     try:
-        found = await tokens.caller(token)
+        found = None if tokens is None else await tokens.caller(token)
     except JournalError:
         raise _unknown("tokens cannot be looked up now") from None
     if found is None:

@@ -19,8 +19,8 @@ from semmem.management.access import CALLER, Act
 from semmem.management.memories import Memories
 from semmem.management.problems import OF_USER, Denied
 from semmem.management.routes import UserId, may, needs, refuses
-from semmem.management.shown import MemoryShown, Time, as_shown, at, log_odds, shown
-from semmem.memory import Scope
+from semmem.management.shown import ROWS_MAX, MemoryShown, Time, as_shown, at, log_odds, shown
+from semmem.memory import MemoryStatus, Scope
 from semmem.ports.housekeeping import EndedBatch, Replica, Work
 from semmem.request.record import NAME_CHARS_MAX, RequestRecord
 
@@ -191,12 +191,13 @@ def activity_routes(activity: Activity, memories: Memories) -> APIRouter:
             for name, memory in there
             if memory is not None
         ]
-        learnt = await memories.of_turn(scope, record.turn) if record.turn else []
+        everything = await memories.store.list(scope, limit=ROWS_MAX, vectors=False) if record.turn else []
+        active = [memory for memory in everything if memory.status is MemoryStatus.ACTIVE]
         return {
             **_told(ended, record),
             "in_prompt": in_prompt,
             "gone": len(there) - len(in_prompt),
-            "learnt": [shown(memory) for memory in learnt],
+            "learnt": [shown(memory) for memory in active if memory.source.turn == record.turn],
         }
 
     return routes

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, NotRequired
 
 import msgspec
@@ -15,8 +15,7 @@ from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import CALLER, AccessRules, Act
 from semmem.management.description import Described
 from semmem.management.door import Door, DoorRules, Guards
-from semmem.management.listing import CURSOR_CHARS_MAX, Stats, Wanted
-from semmem.management.memories import Memories
+from semmem.management.memories import Admitted, ChangedMemory, Memories, NewMemory, WriteScreen
 from semmem.management.problems import OF_ERASURE, OF_USER, OF_WRITE, Denied, describe_errors
 from semmem.management.retrieval import States, add_retrieval_routes
 from semmem.management.routes import (
@@ -41,8 +40,18 @@ from semmem.management.routes import (
     refuses,
     scope_in,
 )
-from semmem.management.shown import DeletedShown, MemoryShown, as_shown, shown
-from semmem.management.writing import Admitted, ChangedMemory, NewMemory, WriteScreen
+from semmem.management.shown import (
+    CURSOR_CHARS_MAX,
+    ROWS_MAX,
+    DeletedShown,
+    MemoryShown,
+    Stats,
+    Wanted,
+    as_shown,
+    cut,
+    shown,
+    stats,
+)
 from semmem.memory import PASSAGES, MemoryStatus, Scope
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.memory_records import Uses
@@ -89,32 +98,31 @@ class Purged:
     seconds: float
 
 
+@dataclass(eq=False)
 class Purging:
     """Purges ``parts``, one purge at a time. Those who ask while one runs share the next."""
 
-    def __init__(self, parts: Sequence[Purgeable], *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._parts = parts
-        self._clock = clock
-        self._turn = asyncio.Lock()
-        self._begun = 0
-        self._last: tuple[int, bool] = (0, False)
+    parts: Sequence[Purgeable]
+    _begun: int = field(init=False, default=0)
+    _last: tuple[int, bool] = field(init=False, default=(0, False))
+    _turn: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     async def run(self) -> Purged:
         """Everything removed before this call has left the files when it returns.
 
         Raises the first error of a part (StoreError, JournalError) when all have been tried: nothing is promised then.
         """
-        asked, before = self._clock(), self._begun
+        asked, before = time.monotonic(), self._begun
         async with self._turn:
             number, purged = self._last
             if number <= before:  # no purge that began after this call has ended
                 purged = await self._purge()
-        return Purged(purged, self._clock() - asked)
+        return Purged(purged, time.monotonic() - asked)
 
     async def _purge(self) -> bool:
         self._begun += 1
         number = self._begun
-        results = await asyncio.gather(*(part.purge() for part in self._parts), return_exceptions=True)
+        results = await asyncio.gather(*(part.purge() for part in self.parts), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -165,11 +173,12 @@ def create_api(
         number = min(limit, LIMIT_MAX)
         wanted = Wanted(number, offset if page is None else (page - 1) * number, status, topic, text, cursor)
         uses = await memories.records.uses(scope.user) if with_stats else None
-        found, figures = await memories.page(scope, types or [], wanted, uses=uses)
+        # All of it is read, once: stores have no order of their own, and do so for any page.
+        everything = await memories.store.list(scope, types=types or [], limit=ROWS_MAX, vectors=False)
         page = None if cursor is not None else wanted.offset // number + 1
-        told = as_shown(MemoriesShown, found, limit=number, offset=wanted.offset, page=page)
-        if uses is not None and figures is not None:
-            told["stats"] = figures
+        told = as_shown(MemoriesShown, cut(everything, wanted), limit=number, offset=wanted.offset, page=page)
+        if uses is not None:
+            told["stats"] = stats(everything, uses)
             for each in told["memories"]:
                 each["access_count"] = uses.get(each["id"], Uses()).count
         return told

@@ -112,7 +112,7 @@ class Audit:
         if path_of(call.head) == TOOLS:
             await run(send)
             return
-        heard = Heard(send, bytes_max=TOLD_BYTES_MAX, held=True)
+        heard = Heard(send, bytes_max=TOLD_BYTES_MAX)
         status, code = 500, "INTERNAL"
         try:
             await run(heard)

@@ -272,7 +272,7 @@ class Curation:
     async def summarize(self, request: Request, which: Summarize) -> SummarisedShown:
         """Summarise what is old and related."""
         scope, now = scope_in(which, request, Act.WRITE), self.clock()
-        memories = await self._everything(scope)
+        memories = await list_all(self.store, scope)
         groups = await self.summariser.related(memories, older_than=now - which.older_than_days * DAY_S, now=now)
         candidates = sum(map(len, groups))
         summaries, created = [Written(group) for group in groups], list[tuple[Memory, int]]()
@@ -294,7 +294,7 @@ class Curation:
     async def reflect(self, request: Request, which: Consolidate) -> ReflectedShown:
         """Find patterns over memories. A dry run asks the model, where there is one, and remembers nothing."""
         scope, now = scope_in(which, request, Act.WRITE), self.clock()
-        groups = self.reflector.material(await self._everything(scope), now)
+        groups = self.reflector.material(await list_all(self.store, scope), now)
         candidates, withdrawn = sum(map(len, groups)), 0
         found, created = list[Written](), list[Memory | None]()
         if self.reflector.model is not None:
@@ -303,7 +303,7 @@ class Curation:
             raise _no_model(f"{candidates} memories could be reflected on")
         if not which.dry_run:
             async with self._held(scope.user) as hold_id:
-                everything = await self._everything(Scope(scope.user))
+                everything = await list_all(self.store, Scope(scope.user))
                 withdrawn = await withdraw(self.store, self.records, everything, hold_id=hold_id, now=now)
                 created = [
                     await self.reflector.keep(each, hold_id=hold_id, now=now) for each in found if not each.reason
@@ -327,10 +327,7 @@ class Curation:
         return created
 
     async def _duplicates(self, scope: Scope) -> Sequence[Group]:
-        return await self.consolidator.groups(await self._everything(scope), self.clock())
-
-    async def _everything(self, scope: Scope) -> list[Memory]:
-        return await list_all(self.store, scope)
+        return await self.consolidator.groups(await list_all(self.store, scope), self.clock())
 
     def _held(self, user: str) -> AbstractAsyncContextManager[str]:
         """Nobody else learns or changes the user's memories inside. Raises Busy."""

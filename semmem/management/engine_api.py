@@ -4,19 +4,20 @@ memories. No content."""
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired, Protocol
+from typing import Annotated, Any, Literal, NotRequired
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import Act
+from semmem.management.accounts_api import SwitchesShown, words
 from semmem.management.problems import Denied
 from semmem.management.routes import USER_CHARS_MAX, Body, Count, Switch, needs
 from semmem.management.shown import Time, as_shown
-from semmem.management.switch_api import SwitchesShown, words
 from semmem.ports.accounts import UNSAID
 from semmem.ports.errors import SemmemError
+from semmem.ports.housekeeping import KnownUsers
 from semmem.reindex.reindexing import Reindexing
 from semmem.request.switches import Switches
 
@@ -171,24 +172,17 @@ class FormerDropped(TypedDict):
     dropped: int
 
 
-class KnownAfter(Protocol):
-    """Raises JournalError."""
-
-    async def __call__(self, user: str, /, *, limit: int) -> Sequence[str]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Engine:
     """What the routes ask. ``status``: plain JSON values, none of them of a user. ``parts``: by name, one cheap round
     trip each; raises SemmemError where it fails. ``configuration``: as it is in effect, secrets redacted. ``users``:
-    whoever has memories in the store or may have some, sorted. ``users_after``: a page of those whom the journal
-    knows, by name."""
+    whoever has memories in the store or may have some, sorted. ``known``: those whom the journal knows."""
 
     status: Callable[[], EngineStatus]
     parts: Mapping[str, Tried]
     configuration: Callable[[], Mapping[str, Any]]
     users: Callable[[], Awaitable[Sequence[str]]]
-    users_after: KnownAfter
+    known: KnownUsers
 
 
 def engine_routes(engine: Engine, *, switches: Switches | None = None) -> APIRouter:
@@ -229,7 +223,7 @@ def engine_routes(engine: Engine, *, switches: Switches | None = None) -> APIRou
             total = len(everybody)
             rest: Sequence[str] = [user for user in everybody if after is None or user > after]
         else:
-            rest = await engine.users_after(after or "", limit=number + 1)
+            rest = await engine.known.users_after(after or "", limit=number + 1)
         page = list(rest[:number])
         switched = {user: known.of_user(user) for user in page} if known.number_set else {}
         return {

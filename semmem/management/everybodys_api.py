@@ -20,10 +20,19 @@ from semmem.backup.importing import Imports, WrongLine
 from semmem.backup.lines import LINE_BYTES_MAX
 from semmem.backup.snapshot import BackupRunning, Snapshots
 from semmem.management.access import Act
-from semmem.management.listing import ROWS_MAX, Place, bad_cursor, cursor_of, place_of, place_told
 from semmem.management.problems import Denied
 from semmem.management.routes import LIMIT_DEFAULT, LIMIT_MAX, Body, Limit, UserId, needs
-from semmem.management.shown import MemoryShown, as_shown, shown
+from semmem.management.shown import (
+    ROWS_MAX,
+    MemoryShown,
+    Place,
+    as_shown,
+    bad_cursor,
+    cursor_of,
+    place_of,
+    place_told,
+    shown,
+)
 from semmem.memory import Memory, Scope
 from semmem.ports.erasure import KnownErasures
 from semmem.ports.housekeeping import KnownUsers

@@ -66,13 +66,13 @@ class CallRecords(Protocol):
 
 
 class Heard:
-    """A ``send`` that remembers the status and, up to ``bytes_max``, the body. ``held``: nothing goes out until
-    ``release``, but for a body that is longer, or is no JSON: that may be a stream which somebody waits for."""
+    """A ``send`` that remembers the status and, up to ``bytes_max``, the body. Nothing goes out until ``release``, but
+    for a body that is longer, or is no JSON: that may be a stream which somebody waits for."""
 
-    def __init__(self, send: Send, *, bytes_max: int, held: bool = False) -> None:
+    def __init__(self, send: Send, *, bytes_max: int) -> None:
         self._send = send
         self._bytes_max = bytes_max
-        self._waiting: list[Message] | None = [] if held else None
+        self._waiting: list[Message] | None = []
         self._body = bytearray()
         self._is_json = False
         self._fits = True
@@ -193,7 +193,7 @@ class Idempotency:
             raise Denied("IDEMPOTENCY_NOT_AVAILABLE", reason) from None
 
     async def _run(self, key: str, call: Call, run: Run, send: Send) -> None:
-        heard = Heard(send, bytes_max=self.rules.answer_bytes_max, held=True)
+        heard = Heard(send, bytes_max=self.rules.answer_bytes_max)
         try:
             await run(heard)
         except Exception:

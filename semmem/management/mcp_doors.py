@@ -11,6 +11,7 @@ Annotations are evaluated here (no __future__ import), because the SDK reads tho
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import httpx
@@ -187,20 +188,20 @@ def _brief(memory: Mapping[str, Any]) -> dict[str, Any]:
 # --- the two ways to them --------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class Tools:
     """Tools for any number of APIs: they answer while ``run`` runs, from when ``ready`` is set."""
 
-    def __init__(self, server: MCPServer, routes: Sequence[BaseRoute]) -> None:
-        self._server = server
-        self._routes = routes
-        self.ready = asyncio.Event()
+    server: MCPServer
+    routes: Sequence[BaseRoute]
+    ready: asyncio.Event = field(init=False, default_factory=asyncio.Event)
 
     def add_to(self, api: FastAPI) -> None:
-        api.router.routes.extend(self._routes)
+        api.router.routes.extend(self.routes)
 
     async def run(self) -> None:
         """Until cancelled."""
-        async with self._server.session_manager.run():
+        async with self.server.session_manager.run():
             self.ready.set()
             await asyncio.Event().wait()
 

@@ -13,7 +13,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
 
 from cachetools import LRUCache
@@ -70,22 +70,20 @@ class Buckets:
         return min(self.burst, left + (self.clock() - at) * self.per_s)
 
 
+@dataclass(eq=False)
 class RateLimits:
     """What the door asks before and after it knows who calls. Bounded, and of this process alone."""
 
-    def __init__(
-        self,
-        rules: RateRules | None = None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        announce: Announce = nobody_listens,
-    ) -> None:
-        rules = rules or RateRules()
-        self._calls = Buckets(rules.calls_per_s, rules.burst, rules.callers_max, clock)
-        per_minute = rules.failures_per_minute
-        self._failures = Buckets(per_minute / 60.0, per_minute, rules.callers_max, clock)
+    rules: RateRules = RateRules()
+    _: KW_ONLY
+    clock: Callable[[], float] = time.monotonic
+    announce: Announce = nobody_listens
+
+    def __post_init__(self) -> None:
+        rules, per_minute = self.rules, self.rules.failures_per_minute
+        self._calls = Buckets(rules.calls_per_s, rules.burst, rules.callers_max, self.clock)
+        self._failures = Buckets(per_minute / 60.0, per_minute, rules.callers_max, self.clock)
         self._good: LRUCache[bytes, bool] = LRUCache(rules.callers_max)
-        self._announce = announce
 
     def before(self, address: str, head: RequestHead) -> None:
         """Before a credential is looked at. Raises Denied."""
@@ -110,7 +108,7 @@ class RateLimits:
             self._refuse("address", wait_s)
 
     def _refuse(self, who: str, wait_s: float) -> None:
-        self._announce(ApiLimited(who))
+        self.announce(ApiLimited(who))
         after = {RETRY_AFTER: str(max(1, math.ceil(wait_s)))}
         raise Denied("RATE_LIMITED", "too many calls; try again when Retry-After says", after)
 

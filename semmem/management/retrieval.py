@@ -30,16 +30,18 @@ from semmem.management.routes import (
     refuses,
     scope_in,
 )
-from semmem.management.shown import MemoryShown, Time, as_shown, log_odds, shown
-from semmem.memory import Controls, Conversation, MemoryType, Message, Role, Scope
+from semmem.management.shown import ROWS_MAX, MemoryShown, Time, as_shown, log_odds, shown
+from semmem.memory import Controls, Conversation, Memory, MemoryType, Message, Role, Scope
 from semmem.ports.names import bounded
 from semmem.ports.session_states import SessionState, SessionStates
-from semmem.retrieval.block import Before
+from semmem.request.question import Question
+from semmem.retrieval.block import NOTHING, Before
 from semmem.retrieval.context import estimate_tokens, line_tokens
 from semmem.retrieval.decide.decision import RequestVerdict
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.rank import Ranked
 from semmem.retrieval.search import Strategy
+from semmem.turns.ids import session_without_start
 
 CONTENT_CHARS_MAX = 32_000
 MESSAGES_MAX = 100
@@ -206,7 +208,8 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
     """``states``: of long sessions, which a preview shows."""
 
     async def search(scope: Scope, query: str, controls: Controls, strategy: Strategy | None) -> Found:
-        found = await memories.search(scope, query, controls, strategy=strategy)
+        asked = Question(Conversation((Message(Role.USER, query),), controls=controls), scope, memories.clock())
+        found = await memories.recall.preview(asked, strategy=strategy, is_lookup=True)
         kept = [scored(one) for one in found.ranked if one.kept or one.reason == "budget"]
         return as_shown(Found, found, memories=kept, total=len(kept), limit=controls.limit)
 
@@ -236,9 +239,7 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
     async def forget_found(request: Request, which: ForgetFound) -> ForgottenFound:
         """Forget what is found. A dry run, unless asked otherwise, says what that would be."""
         scope = scope_in(which, request, Act.WRITE)
-        found = await memories.matching(
-            scope, query=which.query, text=which.text, similarity_min=which.similarity_min, limit=which.limit
-        )
+        found = await _matching(memories, scope, which)
         receipt = Receipt()
         for memory in found if not which.dry_run else []:
             receipt += await memories.forget(scope, memory.id) or Receipt()
@@ -248,8 +249,11 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
     async def preview_memories(request: Request, asked: PreviewQuery) -> Previewed:
         """What a request with this question or conversation would be given: every candidate, and why."""
         scope = scope_in(asked, request, Act.READ)
-        found = await memories.preview(
-            scope, asked.conversation(), strategy=asked.strategy, tokens_max=asked.tokens_max
+        question, before = Question(asked.conversation(), scope, memories.clock()), NOTHING
+        if memories.showing is not None and (session := bounded(scope.session)) is not None:
+            before = await memories.showing.before(question, session_without_start(session))
+        found = await memories.recall.preview(
+            question, strategy=asked.strategy, tokens_max=asked.tokens_max, before=before
         )
         state = await states.newest(scope.user, scope.session) if states is not None and scope.session else None
         return as_shown(
@@ -262,6 +266,16 @@ def add_retrieval_routes(api: FastAPI, memories: Memories, states: States | None
             shown_before=[block.text for block in found.before.blocks],
             session_state=None if states is None or state is None else states.block(state),
         )
+
+
+async def _matching(memories: Memories, scope: Scope, which: ForgetFound) -> list[Memory]:
+    if which.query is None:
+        text = (which.text or "").casefold()
+        everything = await memories.store.list(scope, limit=ROWS_MAX)
+        return [memory for memory in everything if text in memory.content.casefold()][: which.limit]
+    vector, now = await memories.embedder.embed(which.query), memories.clock()
+    hits = await memories.store.search(scope, vector, limit=which.limit, now=now, as_of=now)
+    return [hit.memory for hit in hits if hit.cosine >= which.similarity_min]
 
 
 def scored(ranked: Ranked) -> ScoredMemory:

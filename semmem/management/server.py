@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+from importlib import resources
 from typing import Any
 
 import h11
 import uvicorn
+from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from semmem.management.door import CLOSE, has_body, head_of
+from semmem.management.door import CLOSE, OPEN_FOLDER, has_body, head_of
 from semmem.management.problems import problem
 
 NOT_HTTP = json.dumps(problem("INVALID_REQUEST", "this is not an HTTP request")).encode()
@@ -192,3 +196,66 @@ class _Bodiless:
             await PlainTextResponse("nothing here takes a body\n", 413, CLOSE)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+
+# --- the Studio -------------------------------------------------------------------------------------------------------
+# Its files, as they come with the package: read once, served from memory, under a policy that lets a page load nothing
+# from elsewhere. They hold nothing of anybody; what they show they ask of the API, with the caller's token.
+
+INDEX = "index.html"
+MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """``etag``: of the body, so that a browser that has it asks only whether it is still the same."""
+
+    body: bytes
+    media_type: str
+    etag: str
+
+
+def files() -> Mapping[str, File]:
+    """By name. Raises KeyError for a file whose kind has no media type."""
+    found = {}
+    for each in resources.files("semmem.management").joinpath("studio").iterdir():
+        suffix = each.name[each.name.rfind(".") :]
+        body = each.read_bytes()
+        found[each.name] = File(body, MEDIA_TYPES[suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+    return found
+
+
+def add_studio(api: FastAPI) -> None:
+    """At OPEN_FOLDER; whoever opens the API's bare address in a browser is led there."""
+    known = files()
+
+    async def page(request: Request) -> Response:
+        file = known.get(request.path_params.get("name") or INDEX)
+        if file is None:
+            return PlainTextResponse("the Studio has no such page\n", 404, HEADERS)
+        headers = HEADERS | {"etag": file.etag}
+        if file.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(file.body, headers=headers, media_type=file.media_type)
+
+    async def to_studio(_request: Request) -> Response:
+        return RedirectResponse(f"{OPEN_FOLDER}/", 307, HEADERS)
+
+    api.mount(OPEN_FOLDER, Starlette(routes=[Route("/", page), Route("/{name}", page)]))
+    api.add_route("/", to_studio)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, field
 
 from semmem.ports.errors import JournalError
 from semmem.ports.memory_records import UseRecords, Uses
@@ -15,6 +16,7 @@ from semmem.ports.memory_records import UseRecords, Uses
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class AccessRecorder:
     """Counts uses in memory and adds them to the statistics every ``flush_interval_s``.
 
@@ -22,15 +24,13 @@ class AccessRecorder:
     many), and neither are those of a flush that failed: statistics never queue up behind a journal that is down.
     """
 
-    def __init__(self, statistics: UseRecords, *, memories_max: int = 10_000, flush_interval_s: float = 5.0) -> None:
-        if memories_max < 1 or flush_interval_s <= 0:
-            raise ValueError("memories_max must be at least 1, flush_interval_s above 0")
-        self._statistics = statistics
-        self._memories_max = memories_max
-        self._flush_interval_s = flush_interval_s
-        self._waiting: dict[tuple[str, str], Uses] = {}
-        self._writing = asyncio.Lock()
-        self.dropped = 0
+    statistics: UseRecords
+    _: KW_ONLY
+    memories_max: int = 10_000
+    flush_interval_s: float = 5.0
+    dropped: int = field(init=False, default=0)
+    _waiting: dict[tuple[str, str], Uses] = field(init=False, default_factory=dict)
+    _writing: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -40,7 +40,7 @@ class AccessRecorder:
         for memory_id in memory_ids:
             key = (user, memory_id)
             before = self._waiting.get(key)
-            if before is None and len(self._waiting) >= self._memories_max:
+            if before is None and len(self._waiting) >= self.memories_max:
                 self.dropped += 1
                 continue
             before = before or Uses()
@@ -56,7 +56,7 @@ class AccessRecorder:
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
-            await asyncio.sleep(self._flush_interval_s)
+            await asyncio.sleep(self.flush_interval_s)
             await self.flush()
 
     async def flush(self) -> None:
@@ -74,7 +74,7 @@ class AccessRecorder:
         if not waiting:
             return
         try:
-            await self._statistics.record_uses([(user, memory_id, uses) for (user, memory_id), uses in waiting.items()])
+            await self.statistics.record_uses([(user, memory_id, uses) for (user, memory_id), uses in waiting.items()])
         except JournalError as error:
             self.dropped += len(waiting)
             log.warning("uses of %d memories were not counted: %s", len(waiting), error)

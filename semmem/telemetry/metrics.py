@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from platform import python_version
 from typing import get_type_hints
 
@@ -258,27 +259,22 @@ class Metrics:
         return Histogram(name, about, labels, buckets=buckets, registry=self.registry)
 
 
+@dataclass(eq=False)
 class MetricsPage:
     """``gauges``: each metric's value now. ``totals``: what each counter has come to since this process began."""
 
-    def __init__(
-        self,
-        metrics: Metrics,
-        *,
-        gauges: Mapping[Gauge, Callable[[], float]] | None = None,
-        totals: Mapping[Counter, Callable[[], int]] | None = None,
-    ) -> None:
-        self._metrics = metrics
-        self._gauges = gauges or {}
-        self._totals = totals or {}
-        self._counted = dict.fromkeys(self._totals, 0)
+    metrics: Metrics
+    _: KW_ONLY
+    gauges: Mapping[Gauge, Callable[[], float]] = field(default_factory=dict)
+    totals: Mapping[Counter, Callable[[], int]] = field(default_factory=dict)
+    _counted: dict[Counter, int] = field(init=False, default_factory=dict)
 
     def __call__(self) -> tuple[bytes, str]:
         """The page, and its media type."""
-        for gauge, value in self._gauges.items():
+        for gauge, value in self.gauges.items():
             gauge.set(value())
-        for counter, total in self._totals.items():
+        for counter, total in self.totals.items():
             now = total()
-            counter.inc(now - self._counted[counter])
+            counter.inc(now - self._counted.get(counter, 0))
             self._counted[counter] = now
-        return generate_latest(self._metrics.registry), CONTENT_TYPE_LATEST
+        return generate_latest(self.metrics.registry), CONTENT_TYPE_LATEST

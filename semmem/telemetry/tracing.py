@@ -17,11 +17,12 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Token
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import requests
 from opentelemetry import trace
@@ -92,32 +93,28 @@ class Telling:
         return {USER: self.digest(scope.user), **session}
 
 
+@dataclass(eq=False)
 class OtelTracer(Tracer):
     """Records spans and gives them to ``processor`` when they end. ``ratio``: the share that is recorded of what nobody
     else has decided about. ``resource``: what is known of this process."""
 
-    def __init__(
-        self,
-        processor: SpanProcessor,
-        *,
-        ratio: float = 1.0,
-        telling: Telling | None = None,
-        resource: Mapping[str, str] | None = None,
-        chance: Callable[[], float] = random.random,
-    ) -> None:
-        provider = TracerProvider(
-            sampler=ALWAYS_ON, resource=Resource.create(dict(resource or {})), shutdown_on_exit=False
-        )
-        provider.add_span_processor(processor)
+    processor: SpanProcessor
+    _: KW_ONLY
+    ratio: float = 1.0
+    telling: Telling = field(default_factory=Telling)
+    resource: Mapping[str, str] = field(default_factory=dict)
+    chance: Callable[[], float] = random.random
+
+    def __post_init__(self) -> None:
+        resource = Resource.create(dict(self.resource))
+        provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
+        provider.add_span_processor(self.processor)
         self._tracer = provider.get_tracer(SCOPE_NAME)
-        self._ratio = ratio
-        self._chance = chance
-        self._telling = telling or Telling()
 
     def begin(self, name: str, caller: Callable[[], Place]) -> Span:
         parent = _context(caller())
         above = trace.get_current_span(parent).get_span_context()
-        recorded = above.trace_flags.sampled if above.is_valid else self._chance() < self._ratio
+        recorded = above.trace_flags.sampled if above.is_valid else self.chance() < self.ratio
         return self._open(name, parent, SpanKind.SERVER) if recorded else NOT_RECORDED
 
     def resume(self, name: str, at: Place) -> Span:
@@ -126,7 +123,7 @@ class OtelTracer(Tracer):
     def gather(self, name: str, traceparents: Sequence[str]) -> Span:
         contexts = (_span_context(traceparent) for traceparent in dict.fromkeys(traceparents) if traceparent)
         links = [Link(context) for context in contexts if context.is_valid][:LINKS_MAX]
-        if not links and self._chance() >= self._ratio:
+        if not links and self.chance() >= self.ratio:
             return NOT_RECORDED
         return self._open(name, Context(), SpanKind.CONSUMER, links)
 
@@ -136,8 +133,8 @@ class OtelTracer(Tracer):
             self._tracer.start_span(name, context=_context(at), start_time=start).end()
 
     def _open(self, name: str, parent: Context, kind: SpanKind, links: Sequence[Link] = ()) -> Span:
-        span = self._tracer.start_span(name, context=parent, kind=kind, links=links, attributes=self._telling.of(name))
-        return RecordedSpan(span, self._tracer, self._telling)
+        span = self._tracer.start_span(name, context=parent, kind=kind, links=links, attributes=self.telling.of(name))
+        return RecordedSpan(span, self._tracer, self.telling)
 
 
 class RecordedSpan(Span):
@@ -239,12 +236,11 @@ EXPORTED, FAILED, DROPPED = "exported", "failed", "dropped"
 """What became of a span: sent, in a batch that could not be sent, or met a full queue."""
 
 
-class Offload(Protocol):
-    """Runs blocking work beside the event loop."""
-
-    async def __call__(self, work: Callable[[], SpanExportResult], /) -> SpanExportResult: ...
+Offload = Callable[[Callable[[], SpanExportResult]], Awaitable[SpanExportResult]]
+"""Runs blocking work beside the event loop."""
 
 
+@dataclass(eq=False)
 class SpanExport(SpanProcessor):
     """Sends spans by ``exporter``, at most ``batch_max`` at a time, every ``interval_s`` or as soon as so many wait.
 
@@ -252,25 +248,18 @@ class SpanExport(SpanProcessor):
     own timeout allows, and meanwhile others have come. ``spans`` counts by result.
     """
 
-    def __init__(
-        self,
-        exporter: SpanExporter,
-        spans: Counter,
-        *,
-        offload: Offload,
-        queue_max: int = 4096,
-        batch_max: int = 128,
-        interval_s: float = 1.0,
-    ) -> None:
-        self._exporter = exporter
-        self._counts = {word: spans.labels(word) for word in (EXPORTED, FAILED, DROPPED)}
-        self._offload = offload
+    exporter: SpanExporter
+    spans: Counter
+    _: KW_ONLY
+    offload: Offload
+    queue_max: int = 4096
+    batch_max: int = 128
+    interval_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._counts = {word: self.spans.labels(word) for word in (EXPORTED, FAILED, DROPPED)}
         self._waiting: deque[ReadableSpan] = deque()
-        self._queue_max = queue_max
-        self._batch_max = batch_max
-        self._interval_s = interval_s
-        self._full = asyncio.Event()
-        self._sending = asyncio.Lock()
+        self._full, self._sending = asyncio.Event(), asyncio.Lock()
         self._is_out = False
 
     def __len__(self) -> int:
@@ -281,18 +270,18 @@ class SpanExport(SpanProcessor):
 
     def on_end(self, span: ReadableSpan) -> None:
         """Take a span, on the event loop. Neither waits nor raises."""
-        if len(self._waiting) >= self._queue_max:
+        if len(self._waiting) >= self.queue_max:
             self._counts[DROPPED].inc()
             return
         self._waiting.append(span)
-        if len(self._waiting) >= self._batch_max:
+        if len(self._waiting) >= self.batch_max:
             self._full.set()
 
     async def run(self) -> None:
         """Send until cancelled."""
         while True:
             try:
-                async with asyncio.timeout(self._interval_s):
+                async with asyncio.timeout(self.interval_s):
                     await self._full.wait()
             except TimeoutError:
                 pass
@@ -302,8 +291,8 @@ class SpanExport(SpanProcessor):
     async def flush(self) -> None:
         """Send what waits now."""
         async with self._sending:
-            for _ in range(0, len(self._waiting), self._batch_max):
-                await self._send([self._waiting.popleft() for _ in range(min(self._batch_max, len(self._waiting)))])
+            for _ in range(0, len(self._waiting), self.batch_max):
+                await self._send([self._waiting.popleft() for _ in range(min(self.batch_max, len(self._waiting)))])
 
     async def drained(self, timeout_s: float) -> bool:
         """Send what waits, for the last time; False when ``timeout_s`` was not enough."""
@@ -316,11 +305,11 @@ class SpanExport(SpanProcessor):
 
     def close(self) -> None:
         """Try nothing any more; what is being sent ends soon."""
-        self._exporter.shutdown()
+        self.exporter.shutdown()
 
     async def _send(self, batch: list[ReadableSpan]) -> None:
         try:
-            result = await self._offload(partial(self._exporter.export, batch))
+            result = await self.offload(partial(self.exporter.export, batch))
             why = "" if result is SpanExportResult.SUCCESS else "the collector does not take them"
         except asyncio.CancelledError:
             self._counts[FAILED].inc(len(batch))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from msgspec import Struct
@@ -33,52 +34,45 @@ class Closing(Protocol):
     def __call__(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, *, failed: bool) -> None: ...
 
 
+@dataclass(eq=False)
 class Observation:
     """One answer as it passes. ``end`` must be called once, however the answer ended; ``prompt_cache`` is what the
     answer said of it by then."""
 
-    def __init__(
-        self,
-        ticket: Ticket,
-        status: int,
-        decoder: Decoder | None,
-        reader: AnswerReader | None,
-        close: Closing,
-    ) -> None:
-        self._ticket = ticket
-        self._status = status
-        self._decoder = decoder
-        self._reader = reader
-        self._close = close
-        self.prompt_cache: PromptCache | None = None
+    ticket: Ticket
+    status: int
+    decoder: Decoder | None
+    reader: AnswerReader | None
+    close: Closing
+    prompt_cache: PromptCache | None = field(init=False, default=None)
 
     @property
     def wants_body(self) -> bool:
-        return self._reader is not None
+        return self.reader is not None
 
     def feed(self, chunk: bytes) -> None:
-        if self._reader is None or self._decoder is None:
+        if self.reader is None or self.decoder is None:
             return
         try:
-            for piece in self._decoder.feed(chunk):
-                self._reader.feed(piece)
+            for piece in self.decoder.feed(chunk):
+                self.reader.feed(piece)
         except Undecodable:
-            self._reader = None
+            self.reader = None
 
     def end(self, *, seen: bool = True) -> TurnEnding:
         """Close the turn; how it ended. ``seen``: that was the answer's end, and not only that of what could be seen
         of it."""
-        answer = self._reader.end() if self._reader is not None else None
+        answer = self.reader.end() if self.reader is not None else None
         self.prompt_cache = answer.prompt_cache if answer is not None else None
         ending = self._ending(answer)
-        failed = self._status >= 400 or (seen and answer is not None and answer.broke)
-        self._close(self._ticket, ending, answer, failed=failed)
+        failed = self.status >= 400 or (seen and answer is not None and answer.broke)
+        self.close(self.ticket, ending, answer, failed=failed)
         return ending
 
     def _ending(self, answer: Answer | None) -> TurnEnding:
-        if 400 <= self._status < 500:
+        if 400 <= self.status < 500:
             return TurnEnding.REFUSED
-        if self._decoder is None and 200 <= self._status < 300:
+        if self.decoder is None and 200 <= self.status < 300:
             return TurnEnding.UNKNOWN_ENCODING
         if answer is not None and answer.filtered:
             return TurnEnding.REFUSED

@@ -9,6 +9,7 @@ that answer will not be observed any more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import Protocol
 
@@ -21,9 +22,8 @@ from semmem.ports.names import bounded, usable
 from semmem.ports.recording import TURN_CHARS_MAX, TurnClosed
 from semmem.turns.ids import turn_id
 from semmem.turns.observation import Ticket
-from semmem.turns.recovery import Chosen, Recovery
+from semmem.turns.recovery import Chosen, Recovery, UnreadHistories, UnreadHistory
 from semmem.turns.sessions import AnsweredTurn, Sessions
-from semmem.turns.unread import Unread, UnreadHistories
 from semmem.turns.user_messages import UserMessage, UserMessages
 
 OBSERVING = ("observe", "single_filter")
@@ -56,30 +56,21 @@ class CurrentTurn(Struct, frozen=True):
     after_turn: str = ""
 
 
+@dataclass(eq=False)
 class TurnRecorder:
     """Makes turns of requests and answers, and offers them to the journal.
 
     ``turn_chars_max`` characters are kept of a user's text, ``answer_bytes_max`` of an answer.
     """
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        journal: TurnJournal,
-        recovery: Recovery | None = None,
-        *,
-        capture: str = "observe",
-        turn_chars_max: int = TURN_CHARS_MAX,
-        answer_bytes_max: int = 64 * 1024,
-        unread: UnreadHistories | None = None,
-    ) -> None:
-        self._sessions = sessions
-        self._journal = journal
-        self._recovery = recovery or Recovery()
-        self._capture = capture
-        self._turn_chars_max = turn_chars_max
-        self._answer_bytes_max = answer_bytes_max
-        self.unread = unread or UnreadHistories()
+    sessions: Sessions
+    journal: TurnJournal
+    recovery: Recovery = field(default_factory=Recovery)
+    _: KW_ONLY
+    capture: str = "observe"
+    turn_chars_max: int = TURN_CHARS_MAX
+    answer_bytes_max: int = 64 * 1024
+    unread: UnreadHistories = field(default_factory=UnreadHistories)
 
     async def current(
         self,
@@ -97,60 +88,69 @@ class TurnRecorder:
             if messages.of_others:  # what is answered is no turn of the user's
                 return CurrentTurn(scope, messages=messages)
             return _extending(scope, before or await self._continued(conversation, scope))
-        session = await self._sessions.name(scope, conversation, now)
+        session = await self.sessions.name(scope, conversation, now)
         scope, messages = Scope(scope.user, scope.project, scope.agent, session), messages.named(scope.user, session)
         said, after = next(messages.current_backwards()), await self._after(conversation, scope)
-        model = usable(conversation.model) or ""
-        here = spans.current().place.traceparent
-        turn = self._turn(said, scope, after, now, request_id, resumed=messages.tool_spoke, model=model, trace=here)
-        before = await self._sessions.answered(scope.user, after) if after else None
+        turn = Turn(
+            id=turn_id(scope, said.ordinal, said.text, after=after),
+            scope=scope,
+            ordinal=said.ordinal,
+            user_text=storable(said.text, self.turn_chars_max),
+            opened_at=now,
+            request_id=request_id,
+            resumed=messages.tool_spoke,
+            message_id=said.id,
+            model=usable(conversation.model) or "",
+            trace=spans.current().place.traceparent,
+        )
+        before = await self.sessions.answered(scope.user, after) if after else None
         return CurrentTurn(scope, turn.id, turn, messages, after, before.turn_id if before else "")
 
     async def record(self, current: CurrentTurn, conversation: Conversation, dialect: str) -> Ticket | None:
         """Offer to the journal what the request brings; a ticket when its answer is to be observed."""
         if current.messages is not None:
-            self._recovery.passes_over(current.messages)
+            self.recovery.passes_over(current.messages)
         if current.opened is not None and current.messages is not None:
             return await self._record_opened(current.opened, current.messages, current.after, conversation, dialect)
-        if current.id is None or self._capture not in OBSERVING:
+        if current.id is None or self.capture not in OBSERVING:
             return None
-        self._sessions.opened(current.id, current.scope)
+        self.sessions.opened(current.id, current.scope)
         return Ticket(current.id, dialect)
 
     async def decline(self, scope: Scope | None, conversation: Conversation, now: float) -> None:
         """Remember that the request's own words are not to be kept, not from a later history either."""
         if scope is None:
-            messages = UserMessages(conversation, user="", session="", chars_max=self._turn_chars_max)
-            oldest = islice(messages.current(), self._recovery.rules.new_turns_max)
-            self._recovery.seen.declined_anonymously(said.text for said in oldest)
+            messages = UserMessages(conversation, user="", session="", chars_max=self.turn_chars_max)
+            oldest = islice(messages.current(), self.recovery.rules.new_turns_max)
+            self.recovery.seen.declined_anonymously(said.text for said in oldest)
         elif any(message.role is Role.USER for message in conversation.messages):
-            scope = replace(scope, session=await self._sessions.name_without_start(scope, conversation))
-            for said in self._recovery.declines(self._messages(conversation, scope), now):
-                self._journal.offer(TurnClosed(said.place, TurnEnding.DECLINED, now))
+            scope = replace(scope, session=await self.sessions.name_without_start(scope, conversation))
+            for said in self.recovery.declines(self._messages(conversation, scope), now):
+                self.journal.offer(TurnClosed(said.place, TurnEnding.DECLINED, now))
 
     def close(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, now: float) -> None:
         """Offer to the journal how the answer to a ticket's turn ended, for that turn and the earlier ones with it."""
         name = bounded(answer.answer_id) if answer is not None else None
         if name:
-            self._sessions.closed(ticket.turn_id, name, now)
+            self.sessions.closed(ticket.turn_id, name, now)
         if ending is TurnEnding.UNKNOWN_ENCODING:  # a word of its own for the operator only
             ending = TurnEnding.ANSWER_LOST
         goes_on = ending is TurnEnding.CONTINUES
         if goes_on and not name:
             return
         for earlier in () if goes_on else ticket.earlier:
-            self._journal.offer(TurnClosed(earlier, ending, now))
+            self.journal.offer(TurnClosed(earlier, ending, now))
         text = storable(answer.text) if answer is not None and ending is TurnEnding.ANSWERED else None
         reason = usable(answer.finish_reason) if answer is not None else None
         here = spans.current().place.traceparent
-        self._journal.offer(TurnClosed(ticket.turn_id, ending, now, text, reason, name, here))
+        self.journal.offer(TurnClosed(ticket.turn_id, ending, now, text, reason, name, here))
 
     async def read_again(self) -> None:
         """Recover what stands in histories that were not compared with the journal, as far as it answers now."""
         for unread in self.unread.waiting():
             newest, messages = unread.newest, unread.messages
             user, session = newest.scope.user, newest.scope.session or ""
-            chosen = await self._recovery.choose(messages, user=user, session=session, now=newest.opened_at)
+            chosen = await self.recovery.choose(messages, user=user, session=session, now=newest.opened_at)
             if chosen.unread:
                 return
             last = next(messages.current_backwards())
@@ -162,7 +162,7 @@ class TurnRecorder:
         self, turn: Turn, messages: UserMessages, after: str, conversation: Conversation, dialect: str
     ) -> Ticket | None:
         session, now = turn.scope.session or "", turn.opened_at
-        chosen = await self._recovery.choose(
+        chosen = await self.recovery.choose(
             messages, user=turn.scope.user, session=session, now=now, history=not _kept_by_api(conversation)
         )
         opened = self._opened(turn, chosen, after)
@@ -170,62 +170,37 @@ class TurnRecorder:
         if not chosen.current or chosen.current[-1].ordinal != turn.ordinal:
             return None  # the turn itself is not to be kept
         if chosen.unread:
-            self.unread.keep(conversation, Unread(turn, messages, after))
+            self.unread.keep(conversation, UnreadHistory(turn, messages, after))
         if accepted and chosen.complete and not _kept_by_api(conversation):
-            self._recovery.seen.settle(messages.key, chosen.current[-1])
+            self.recovery.seen.settle(messages.key, chosen.current[-1])
             self.unread.settled(messages.key)
-        if self._capture == "history" and not _kept_by_api(conversation):
+        if self.capture == "history" and not _kept_by_api(conversation):
             self._close_from_history(messages, turn)
-        if not accepted or self._capture not in OBSERVING:
+        if not accepted or self.capture not in OBSERVING:
             return None
-        self._sessions.opened(turn.id, turn.scope)
+        self.sessions.opened(turn.id, turn.scope)
         earlier = opened[len(chosen.recovered) : -1]
         return Ticket(turn.id, dialect, tuple(each.id for each in earlier))
 
     # --- what the request brings -------------------------------------------------------------------------------------
 
     def _messages(self, conversation: Conversation, scope: Scope) -> UserMessages:
-        return UserMessages(conversation, user=scope.user, session=scope.session or "", chars_max=self._turn_chars_max)
+        return UserMessages(conversation, user=scope.user, session=scope.session or "", chars_max=self.turn_chars_max)
 
     async def _after(self, conversation: Conversation, scope: Scope) -> str:
         """The answer that a request goes on from, where the API keeps the history: it tells the same words apart."""
         if conversation.previous_id or conversation.conversation_id is None:
             return conversation.previous_id or ""
-        latest = await self._sessions.latest(scope)
+        latest = await self.sessions.latest(scope)
         return latest.answer_id if latest else ""
 
     async def _continued(self, conversation: Conversation, scope: Scope) -> AnsweredTurn | None:
         """A request without words of the user's own (a tool's result) extends the turn whose answer it goes on from."""
         if conversation.previous_id:
-            return await self._sessions.answered(scope.user, conversation.previous_id)
-        return await self._sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
+            return await self.sessions.answered(scope.user, conversation.previous_id)
+        return await self.sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
 
     # --- turns and their ends ----------------------------------------------------------------------------------------
-
-    def _turn(
-        self,
-        said: UserMessage,
-        scope: Scope,
-        after: str,
-        at: float,
-        request_id: str,
-        *,
-        resumed: bool,
-        model: str,
-        trace: str,
-    ) -> Turn:
-        return Turn(
-            id=turn_id(scope, said.ordinal, said.text, after=after),
-            scope=scope,
-            ordinal=said.ordinal,
-            user_text=storable(said.text, self._turn_chars_max),
-            opened_at=at,
-            request_id=request_id,
-            resumed=resumed,
-            message_id=said.id,
-            model=model,
-            trace=trace,
-        )
 
     def _opened(self, newest: Turn, chosen: Chosen, after: str) -> list[Turn]:
         """One turn for each message that was chosen, a moment apart, the request's newest words at its own time."""
@@ -233,11 +208,17 @@ class TurnRecorder:
         for number, said in enumerate(every):
             at = newest.opened_at - (len(every) - 1 - number) * APART_S
             resumed = said.place in chosen.again or (newest.resumed and said in chosen.current)
-            if (said.ordinal, at, resumed) == (newest.ordinal, newest.opened_at, newest.resumed):
-                turn = newest
-            else:
-                asked, model, trace = newest.request_id, newest.model, newest.trace
-                turn = self._turn(said, newest.scope, after, at, asked, resumed=resumed, model=model, trace=trace)
+            turn = newest
+            if (said.ordinal, at, resumed) != (newest.ordinal, newest.opened_at, newest.resumed):
+                turn = replace(
+                    newest,
+                    id=turn_id(newest.scope, said.ordinal, said.text, after=after),
+                    ordinal=said.ordinal,
+                    user_text=storable(said.text, self.turn_chars_max),
+                    opened_at=at,
+                    resumed=resumed,
+                    message_id=said.id,
+                )
             opened.append(turn)
         return opened
 
@@ -245,8 +226,8 @@ class TurnRecorder:
         """Whether the journal took all of them."""
         taken = True
         for said, turn in zip((*chosen.recovered, *chosen.current), opened, strict=True):
-            if self._journal.offer(turn):
-                self._recovery.seen.journalled(said, turn.opened_at)
+            if self.journal.offer(turn):
+                self.recovery.seen.journalled(said, turn.opened_at)
             else:
                 taken = False
         for said, turn in zip(chosen.recovered, opened, strict=False):
@@ -255,7 +236,7 @@ class TurnRecorder:
 
     def _close_from_history(self, messages: UserMessages, newest: Turn) -> None:
         """The client resends what was answered before: the newest answer closes the turns before this one."""
-        before = [*islice(messages.answered_before_backwards(), self._recovery.rules.new_turns_max)]
+        before = [*islice(messages.answered_before_backwards(), self.recovery.rules.new_turns_max)]
         answer = messages.answer_to(before[0]) if before else ""
         for said in before:
             if answer and self._was_kept(said):
@@ -264,13 +245,13 @@ class TurnRecorder:
 
     def _was_kept(self, said: UserMessage) -> bool:
         """Not what was declined: neither is its answer kept."""
-        known = self._recovery.seen.here(said)
+        known = self.recovery.seen.here(said)
         return said.ordinal in known.journalled and not known.is_declined(said.ordinal)
 
     def _close(self, turn_id: str, answer: str, at: float, ending: TurnEnding | None = None) -> None:
         ending = ending or (TurnEnding.ANSWERED if answer else TurnEnding.ANSWER_LOST)
-        tail = storable(answer[-self._answer_bytes_max :]) if answer else None
-        self._journal.offer(TurnClosed(turn_id, ending, at, answer=tail))
+        tail = storable(answer[-self.answer_bytes_max :]) if answer else None
+        self.journal.offer(TurnClosed(turn_id, ending, at, answer=tail))
 
 
 def _extending(scope: Scope, before: AnsweredTurn | None) -> CurrentTurn:

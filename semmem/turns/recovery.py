@@ -9,15 +9,18 @@ declined ends that: what follows it unseen counts as declined too, until the nex
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 
 from msgspec import Struct
 
+from semmem.memory import Conversation, Forgetting, Turn
 from semmem.ports.events import Announce, HistoryRead, nobody_listens
 from semmem.turns.ids import session_start
+from semmem.turns.recent import Recent
 from semmem.turns.seen import UNSEEN, Known, SeenMessages, Unread
 from semmem.turns.user_messages import UserMessage, UserMessages
 
@@ -65,19 +68,14 @@ class Chosen(Struct, frozen=True):
     unread: bool = False
 
 
+@dataclass(eq=False)
 class Recovery:
     """Chooses. HistoryRead is announced: how many messages were recovered, or left alone, and why."""
 
-    def __init__(
-        self,
-        seen: SeenMessages | None = None,
-        rules: RecoveryRules = RecoveryRules(),
-        *,
-        announce: Announce = nobody_listens,
-    ) -> None:
-        self.seen = SeenMessages() if seen is None else seen
-        self.rules = rules
-        self._announce = announce
+    seen: SeenMessages = field(default_factory=SeenMessages)
+    rules: RecoveryRules = RecoveryRules()
+    _: KW_ONLY
+    announce: Announce = nobody_listens
 
     def declines(self, messages: UserMessages, now: float) -> list[UserMessage]:
         """The current messages that were not known to be declined. Oldest first: what follows the first of them
@@ -194,7 +192,7 @@ class Recovery:
 
     def _count(self, word: str, number: int) -> None:
         if number > 0:
-            self._announce(HistoryRead(word, number))
+            self.announce(HistoryRead(word, number))
 
 
 def _is_beginning(past: Sequence[UserMessage], known: Mapping[str, Known]) -> bool:
@@ -209,3 +207,58 @@ def _is_wanted(said: UserMessage, what: Known, began: float) -> bool:
     if said.ordinal in what.declined and what.is_declined(said.ordinal):
         return False
     return what.journalled.get(said.ordinal, math.inf) >= began - SAME_REQUEST_S
+
+
+# --- histories that could not be compared ----------------------------------------------------------------------------
+# The journal did not say in time what it knows. The next request of the conversation brings them again; where none
+# comes, they are compared once more when the journal answers.
+
+HISTORIES_MAX = 200
+CHARS_MAX = 256 * 1024
+"""A longer conversation is left to its next request: together they take 50 MB at most."""
+
+
+class UnreadHistory(Struct, frozen=True):
+    """The newest turn of a request, which was recorded, and the messages that the request brought."""
+
+    newest: Turn
+    messages: UserMessages
+    after: str
+
+
+class UnreadHistories:
+    """The newest of each conversation, of the conversations that were heard of last."""
+
+    def __init__(self, *, histories_max: int = HISTORIES_MAX, chars_max: int = CHARS_MAX) -> None:
+        self._chars_max = chars_max
+        self._waiting = Recent[str, UnreadHistory](histories_max)
+        self._some = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def keep(self, conversation: Conversation, unread: UnreadHistory) -> None:
+        if sum(len(message.text) for message in conversation.messages) <= self._chars_max:
+            self._waiting.put(unread.messages.key, unread)
+            self._some.set()
+
+    def drop(self, unread: UnreadHistory) -> None:
+        """It was dealt with; not what a later request brought."""
+        self._waiting.drop(lambda each: each is unread)
+
+    def settled(self, conversation: str) -> None:
+        """A later request of the conversation of this key was compared with the journal."""
+        self._waiting.drop(lambda each: each.messages.key == conversation)
+
+    def forget(self, what: Forgetting) -> None:
+        self._waiting.drop(lambda each: what.covers_turn(each.newest))
+
+    def waiting(self) -> list[UnreadHistory]:
+        """Those of the conversations that were heard of first come first."""
+        return self._waiting.values()
+
+    async def some(self) -> None:
+        """Return when there are any."""
+        while not self._waiting:
+            self._some.clear()
+            await self._some.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol, TypeVar
 
 from semmem.memory import Conversation, Scope
@@ -45,6 +45,7 @@ class AnsweredTurn:
     at: float = 0.0
 
 
+@dataclass(eq=False)
 class Sessions:
     """Names the session of a conversation.
 
@@ -58,23 +59,18 @@ class Sessions:
     ``shared``: other replicas write the same journal, so that what is the newest of anything is asked there.
     """
 
-    def __init__(
-        self,
-        records: SessionRecords,
-        *,
-        idle_s: float = 1800.0,
-        lookup_timeout_s: float = 0.1,
-        sessions_max: int = 10_000,
-        shared: bool = False,
-    ) -> None:
-        self._records = records
-        self._idle_s = idle_s
-        self._lookup_timeout_s = lookup_timeout_s
-        self._shared = shared
-        self._seen = Recent[str, tuple[float, float, str]](sessions_max)
-        self._turns = Recent[str, tuple[str, str]](sessions_max)
-        self._answers = Recent[str, AnsweredTurn](sessions_max)
-        self._latest = Recent[str, AnsweredTurn](sessions_max)
+    records: SessionRecords
+    _: KW_ONLY
+    idle_s: float = 1800.0
+    lookup_timeout_s: float = 0.1
+    sessions_max: int = 10_000
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        self._seen = Recent[str, tuple[float, float, str]](self.sessions_max)
+        self._turns = Recent[str, tuple[str, str]](self.sessions_max)
+        self._answers = Recent[str, AnsweredTurn](self.sessions_max)
+        self._latest = Recent[str, AnsweredTurn](self.sessions_max)
 
     async def name(self, scope: Scope, conversation: Conversation, now: float) -> str:
         """The session's name. Never raises."""
@@ -83,8 +79,8 @@ class Sessions:
             return named
         key = session_key(scope, conversation)
         start, last, _ = self._seen.get(key) or (0.0, -math.inf, "")
-        if now - last > self._idle_s:
-            lookup = self._records.session_start(scope.user, key, seen_since=now - self._idle_s)
+        if now - last > self.idle_s:
+            lookup = self.records.session_start(scope.user, key, seen_since=now - self.idle_s)
             found = await self._within(lookup)
             start = now if found is None else found
         self._seen.put(key, (start, now, scope.user))
@@ -100,7 +96,7 @@ class Sessions:
         known = self._answers.get(digest(user, answer_id))
         if known is not None:
             return known
-        found = await self._within(self._records.turn_of_answer(user, answer_id))
+        found = await self._within(self.records.turn_of_answer(user, answer_id))
         return AnsweredTurn(*found, answer_id) if found is not None else None
 
     def opened(self, turn_id: str, scope: Scope) -> None:
@@ -125,9 +121,9 @@ class Sessions:
         if not scope.session:
             return None
         here = self._latest.get(digest(scope.user, scope.session))
-        if here is not None and not self._shared:
+        if here is not None and not self.shared:
             return here
-        found = await self._within(self._records.latest_answer(scope.user, scope.session))
+        found = await self._within(self.records.latest_answer(scope.user, scope.session))
         if found is None or (here is not None and here.at >= found[2]):
             return here
         turn_id, answer_id, at = found
@@ -151,7 +147,7 @@ class Sessions:
 
     async def _within(self, lookup: Awaitable[T | None]) -> T | None:
         try:
-            async with asyncio.timeout(self._lookup_timeout_s):
+            async with asyncio.timeout(self.lookup_timeout_s):
                 return await lookup
         except (TimeoutError, JournalError):
             return None

@@ -14,14 +14,14 @@ from semmem.extraction.screen import Ruling, screen_text
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
 from semmem.lifecycle.holds import Holds
-from semmem.management.access import AccessRules, KnownTokens
+from semmem.management.access import AccessRules, Tokens
 from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
 from semmem.management.curation import Curation
 from semmem.management.door import DoorRules, Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
+from semmem.management.memories import WriteScreen
 from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at
-from semmem.management.writing import WriteScreen
 from semmem.ports.events import Announce
 from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.fence import Fence
@@ -41,14 +41,12 @@ def door_limits(settings: Settings) -> DoorLimits:
     return limits.fill(DoorLimits, message_bytes_max=body_bytes_max + GRPC_OVERHEAD_BYTES)
 
 
-def access(
-    settings: Settings, tokens: KnownTokens | None = None, web_tokens: VerifiedWebTokens | None = None
-) -> AccessRules:
+def access(settings: Settings, tokens: Tokens | None, web_tokens: VerifiedWebTokens | None) -> AccessRules:
     return AccessRules(
         admin_token=settings.listeners.api.admin_token.get_secret_value(),
         trusted_headers=settings.listeners.api.trusted_headers,
         user_chars_max=settings.identity.user_chars_max,
-        tokens=tokens or KnownTokens(),
+        tokens=tokens,
         web_tokens=web_tokens,
     )
 

@@ -24,8 +24,8 @@ from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.access_statistics import AccessRecorder
+from semmem.turns.recovery import UnreadHistories
 from semmem.turns.sessions import Sessions
-from semmem.turns.unread import UnreadHistories
 from semmem.wiring.backends import Backends
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 
 from semmem import __version__
@@ -22,6 +21,7 @@ from semmem.extraction.pipeline import Learning
 from semmem.extraction.unlearning import Erase
 from semmem.management.api import Purging
 from semmem.management.engine_api import Engine, EngineStatus, ReloadState
+from semmem.management.shown import at
 from semmem.memory import Scope
 from semmem.ports.events import Announce
 from semmem.ports.learning import BatchRules
@@ -213,7 +213,7 @@ def engine(
         store = backends.store
         return {
             "version": __version__,
-            "started_at": datetime.fromtimestamp(parts.began, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "started_at": at(parts.began, to="seconds"),
             "components": {name: is_up() for name, is_up in up.items()},
             "store": {
                 "backend": memory.backend,
@@ -245,7 +245,7 @@ def engine(
         {"store": parts.opened.store_backend.health, "embedder": embed, "journal": journal},
         lambda: {**effective(settings), "reload": reloads()},
         Everybody(parts.opened.store_backend, backends.journal).users,
-        backends.journal.users_after,
+        backends.journal,
     )
 
 

@@ -8,11 +8,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from semmem.config import Problem, Settings, changed_keys, digest, restart_reasons
-from semmem.management.engine_api import Reload, ReloadState
+from semmem.management.engine_api import LastReload, Reload, ReloadState
+from semmem.management.shown import as_shown, at
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, ConfigReloaded
 from semmem.retrieval.decide.trained import UnusableWeights
@@ -51,7 +51,7 @@ class Reloading(Generic[Made]):
         self._turn = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._counts = Counter({APPLIED: 0, REFUSED: 0, UNCHANGED: 0})
-        self._loaded_at = _shown(self.clock())
+        self._loaded_at = at(self.clock(), to="seconds")
         self._last: Reload | None = None
 
     def begin(self, make: Callable[[Settings], Made], put: Callable[[Made], None]) -> None:
@@ -85,14 +85,11 @@ class Reloading(Generic[Made]):
 
     def state(self) -> ReloadState:
         """As plain JSON values: when what is in effect was loaded, its digest, and what became of reloads."""
-        last = self._last
         return {
             "digest": digest(self.settings),
             "loaded_at": self._loaded_at,
             "reloads": dict(self._counts),
-            "last": None
-            if last is None
-            else {"at": last.at, "outcome": last.outcome, "changed": [*last.changed], "problems": [*last.problems]},
+            "last": None if self._last is None else as_shown(LastReload, self._last),
         }
 
     async def _reload(self) -> Reload:
@@ -116,14 +113,14 @@ class Reloading(Generic[Made]):
         if self._put is None:
             return self._refused([STOPPING])
         self._put(made)
-        self.settings, self._loaded_at = settings, _shown(self.clock())
+        self.settings, self._loaded_at = settings, at(self.clock(), to="seconds")
         return self._ended(APPLIED, changed)
 
     def _refused(self, problems: Any) -> Reload:
-        return Reload(REFUSED, _shown(self.clock()), digest(self.settings), problems=tuple(problems))
+        return Reload(REFUSED, at(self.clock(), to="seconds"), digest(self.settings), problems=tuple(problems))
 
     def _ended(self, outcome: str, changed: Sequence[str] = ()) -> Reload:
-        return Reload(outcome, _shown(self.clock()), digest(self.settings), tuple(changed))
+        return Reload(outcome, at(self.clock(), to="seconds"), digest(self.settings), tuple(changed))
 
 
 def _tell(done: Reload) -> None:
@@ -135,7 +132,3 @@ def _tell(done: Reload) -> None:
         log.info("the configuration %s is taken up: %s", done.digest, ", ".join(done.changed))
     else:
         log.info("the configuration was read again, nothing in it has changed")
-
-
-def _shown(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -21,10 +21,12 @@ from semmem.exchange import Exchange
 from semmem.exchange.explaining import Explaining
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
+from semmem.management.access import Tokens
+from semmem.management.accounts_api import SwitchDesk, switch_routes, token_routes
 from semmem.management.activity_api import Activity, activity_routes, work_routes
 from semmem.management.api import create_api
 from semmem.management.audit import audit_routes
-from semmem.management.conversations_api import conversation_routes
+from semmem.management.conversations import conversation_routes
 from semmem.management.curation import curation_routes
 from semmem.management.door import Guards
 from semmem.management.engine_api import engine_routes, reindex_routes, reload_routes
@@ -33,9 +35,7 @@ from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.memories import Memories
 from semmem.management.retrieval import States, state_routes
 from semmem.management.routes import MetadataLimits
-from semmem.management.studio_site import STUDIO_PATH, create_site, to_studio
-from semmem.management.switch_api import SwitchDesk, switch_routes
-from semmem.management.token_api import Tokens, token_routes
+from semmem.management.server import add_studio
 from semmem.management.usage_api import usage_routes
 from semmem.management.web_tokens import VerifiedWebTokens
 from semmem.ports.clock import Clock
@@ -189,7 +189,7 @@ class Workshop:
             screening=doors.write_screen(settings, self.announce),
             more=[
                 curation_routes(doors.curation(settings, backends, self.announce, holds=one_line)),
-                token_routes(tokens, time.time, switches=parts.switches),
+                token_routes(tokens, switches=parts.switches),
                 engine_routes(engine(settings, backends, parts, self.up, self.reloads.state), switches=parts.switches),
                 work_routes(journal, time.time),
                 everybodys_routes(backends.store, journal),
@@ -217,8 +217,7 @@ class Workshop:
             states=made_states,
         )
         if settings.listeners.api.studio:
-            api.mount(STUDIO_PATH, create_site())
-            api.add_route("/", to_studio)
+            add_studio(api)
         if self.tools is not None:
             self.tools.add_to(api)
         return api

@@ -24,9 +24,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.backup import lines
-from semmem.management.listing import Wanted, cut
 from semmem.management.mcp_doors import tools_of
 from semmem.management.problems import Denied
+from semmem.management.shown import Wanted, cut
 from semmem.management.web_tokens import ALGORITHMS, KeysUnavailable, NotValid, VerifiedWebTokens, WebTokenRules
 from semmem.memory import Memory, Scope
 from tests.core.management.test_api import Api

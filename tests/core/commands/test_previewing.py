@@ -19,15 +19,13 @@ from semmem.background.in_process import RecordWatch
 from semmem.cli import main
 from semmem.commands.memories import table
 from semmem.lifecycle.quota import Quota
-from semmem.management.access import AccessRules
+from semmem.management.access import AccessRules, Tokens
+from semmem.management.accounts_api import SwitchDesk, switch_routes, token_routes
 from semmem.management.api import create_api
 from semmem.management.curation import curation_routes
 from semmem.management.engine_api import engine_routes
-from semmem.management.memories import Memories
+from semmem.management.memories import Memories, NewMemory
 from semmem.management.server import HttpListener
-from semmem.management.switch_api import SwitchDesk, switch_routes
-from semmem.management.token_api import Tokens, token_routes
-from semmem.management.writing import NewMemory
 from semmem.memory import Scope
 from semmem.request.switches import Switches
 from semmem.retrieval.decide.decision import Decision
@@ -67,7 +65,7 @@ async def _serve(
     desk = SwitchDesk(journal, known, watch.refresh, entries_max=10, clock=lambda: 1e9)
     routes = [
         curation_routes(life(store, journal)),
-        token_routes(tokens, lambda: 1e9),
+        token_routes(tokens),
         engine_routes(an_engine()),
         switch_routes(desk),
     ]

@@ -245,10 +245,10 @@ def test_the_apis_door_is_configured_beside_its_address(tmp_path: Path) -> None:
     rules = doors.door(settings)
     assert rules.allowed_hosts == ("127.0.0.1", "semmem", "*.svc.cluster.local", "10.0.0.5", "fd00::5")
     assert rules.allowed_origins == ("https://studio.internal", "http://[::1]:3000")
-    assert doors.access(settings).trusted_headers == ("x-forwarded-user",)
+    assert doors.access(settings, None, None).trusted_headers == ("x-forwarded-user",)
 
 
 def test_headers_that_envoy_may_set_are_not_believed_by_the_api(tmp_path: Path) -> None:
     settings = loaded(tmp_path, "identity: {trusted_headers: [x-user-id]}")
-    assert doors.access(settings).trusted_headers == ()
+    assert doors.access(settings, None, None).trusted_headers == ()
     assert request.identity(settings).trusted_headers == ("x-user-id",)

@@ -237,8 +237,8 @@ def test_where_nothing_is_recorded_nothing_travels_and_no_calls_are_kept() -> No
     (_, (answer,)) = chat(streams=False)[0]
     reader.feed(json.dumps(answer).encode())
     told: Any = reader
-    assert told._reader.end().calls == ()
-    assert told._reader.end().tool_calls == 1
+    assert told.reader.end().calls == ()
+    assert told.reader.end().tool_calls == 1
 
 
 def test_a_ticket_brings_the_place_of_its_answer_and_other_builds_words_are_not_believed() -> None:

@@ -66,7 +66,7 @@ def test_a_role_that_may_do_everything_is_noticed(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("spoilt")
 def test_what_reaches_the_last_resort_of_the_api_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semmem.management.listing.moment_told", lambda _cursor: 1 // 0)
+    monkeypatch.setattr("semmem.management.shown.moment_told", lambda _cursor: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         search("cursors", 10)
     monkeypatch.setattr("semmem.management.memories.Memories.page", lambda *_, **__: 1 // 0)

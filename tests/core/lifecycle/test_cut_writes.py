@@ -11,7 +11,7 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.lifecycle.writes import Writes
-from semmem.management.writing import NewMemory
+from semmem.management.memories import NewMemory
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Source
 from semmem.ports.learning import BatchRules
 from tests.core.lifecycle.erased_world import ErasedWorld, Store

@@ -13,13 +13,13 @@ import httpx
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.management.access import AccessRules
+from semmem.management.access import AccessRules, Tokens
+from semmem.management.accounts_api import token_routes
 from semmem.management.api import create_api
 from semmem.management.audit import Audit, AuditFile, InOrder, audit_routes, to_stdout
 from semmem.management.door import Guards
 from semmem.management.idempotency import Heard, Idempotency, IdempotencyRules
 from semmem.management.rate_limits import RateLimits, RateRules
-from semmem.management.token_api import Tokens, token_routes
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring.doors import audit_name
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
@@ -54,7 +54,7 @@ class Audited:
             api.memories,
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",), tokens=self.tokens),
             guards=guards,
-            more=[token_routes(self.tokens, lambda: NOW), audit_routes(self.audit)],
+            more=[token_routes(self.tokens), audit_routes(self.audit)],
         )
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://semmem")
 
@@ -205,7 +205,7 @@ async def test_a_stream_is_not_held_back_for_its_line() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    heard = Heard(send, bytes_max=100, held=True)
+    heard = Heard(send, bytes_max=100)
     headers = [(b"content-type", b"application/x-ndjson")]
     await heard({"type": "http.response.start", "status": 200, "headers": headers})
     await heard({"type": "http.response.body", "body": b"{}", "more_body": True})

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
-from semmem.management.listing import PROJECTS_MAX, Wanted, cut, stats
 from semmem.management.problems import Denied
 from semmem.management.routes import MetadataLimits
+from semmem.management.shown import PROJECTS_MAX, Wanted, cut, stats
 from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
 from semmem.ports.memory_records import Uses
 from tests.core.management.test_api import ADMIN, ALICE, Api

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semmem.conversations.transcript import CUT
-from semmem.management.listing import cursor_of
+from semmem.management.shown import cursor_of
 from semmem.memory import Scope
 from semmem.ports.conversations import conversation_id
 from tests.core.management.test_api import ADMIN

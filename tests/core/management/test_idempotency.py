@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.management.access import AccessRules
+from semmem.management.access import AccessRules, Tokens
+from semmem.management.accounts_api import token_routes
 from semmem.management.api import create_api
 from semmem.management.door import Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
-from semmem.management.token_api import Tokens, token_routes
 from semmem.memory import Memory
 from semmem.ports.accounts import CallAnswer
 from semmem.ports.errors import JournalError
@@ -52,7 +52,7 @@ class Once:
     def replica(self, journal: SqlJournal) -> httpx.AsyncClient:
         guards = Guards(idempotency=Idempotency(journal, self.rules, clock=self.clock))
         access = AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",))
-        tokens = token_routes(Tokens(journal, clock=self.clock), self.clock)
+        tokens = token_routes(Tokens(journal, clock=self.clock))
         app = create_api(self.api.memories, access, guards=guards, more=[tokens])
         return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://semmem")
 

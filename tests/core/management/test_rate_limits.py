@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.management.access import AccessRules, Caller, CallerRole, KnownTokens
+from semmem.management.access import AccessRules, Caller, CallerRole, Tokens
 from semmem.management.api import create_api
 from semmem.management.door import Guards
 from semmem.management.rate_limits import Buckets, RateLimits, RateRules, name_of
@@ -31,10 +31,13 @@ class Clock:
         return self.now
 
 
-class OneToken(KnownTokens):
+class OneToken(Tokens):
     """Knows one, and how often it was asked."""
 
     asked = 0
+
+    def __init__(self) -> None:
+        """Nothing is looked up."""
 
     async def caller(self, token: str) -> tuple[TokenRow, str | None] | None:
         self.asked += 1

@@ -17,18 +17,16 @@ from hypothesis import strategies as st
 from semmem.backends.sql.journal import SqlJournal
 from semmem.backup.restoring import Restored, revoke_tokens
 from semmem.lifecycle.everybody import ErasureOfAll
-from semmem.management.access import AccessRules, Act, CallerRole, KnownTokens
+from semmem.management.access import AccessRules, Act, CallerRole, Tokens
+from semmem.management.accounts_api import switch_routes, token_routes
 from semmem.management.activity_api import Activity, activity_routes, work_routes
 from semmem.management.api import create_api
 from semmem.management.audit import audit_routes
-from semmem.management.conversations import Conversations
-from semmem.management.conversations_api import conversation_routes
+from semmem.management.conversations import Conversations, conversation_routes
 from semmem.management.curation import curation_routes
 from semmem.management.engine_api import Engine, EngineStatus, Reload, engine_routes, reindex_routes, reload_routes
 from semmem.management.everybodys_api import backup_routes, everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
-from semmem.management.switch_api import switch_routes
-from semmem.management.token_api import Tokens, token_routes
 from semmem.management.usage_api import Usage, usage_routes
 from semmem.ports.accounts import TokenRow
 from semmem.ports.conversations import ConversationLimits
@@ -151,7 +149,7 @@ class Guarded:
             AccessRules(admin_token="secret-token", tokens=self.tokens),
             more=[
                 curation_routes(api.life),
-                token_routes(self.tokens, self.clock),
+                token_routes(self.tokens),
                 engine_routes(an_engine()),
                 work_routes(journal, self.clock),
                 everybodys_routes(api.store, journal),
@@ -212,8 +210,9 @@ def an_engine() -> Engine:
     async def users() -> list[str]:
         return [*everybody, "dora"]
 
-    async def users_after(user: str, *, limit: int) -> list[str]:
-        return [each for each in everybody if each > user][:limit]
+    class Known:
+        async def users_after(self, user: str, *, limit: int) -> list[str]:
+            return [each for each in everybody if each > user][:limit]
 
     def status() -> EngineStatus:
         return {
@@ -234,7 +233,7 @@ def an_engine() -> Engine:
             },
         }
 
-    return Engine(status, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users, users_after)
+    return Engine(status, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users, Known())
 
 
 def test_every_route_has_its_act_here(guarded: Guarded) -> None:
@@ -411,11 +410,11 @@ async def test_a_user_cannot_be_put_in_anothers_place(guarded: Guarded) -> None:
 
 
 async def test_a_token_that_cannot_be_looked_up_is_not_called_wrong(guarded: Guarded) -> None:
-    class Away(KnownTokens):
-        async def caller(self, token: str) -> tuple[TokenRow, str | None] | None:
+    class Away(InMemory):
+        async def token(self, token_id: str) -> TokenRow | None:
             raise JournalError("no such file")
 
-    app = create_api(guarded.api.memories, AccessRules(tokens=Away()))
+    app = create_api(guarded.api.memories, AccessRules(tokens=Tokens(Away(), clock=Clock())))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://semmem") as client:
         answer = await client.get("/v1/memory", headers={"authorization": "Bearer semmem_1_2"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "IDENTITY_NOT_AVAILABLE")

@@ -14,7 +14,7 @@ from semmem.management.access import AccessRules
 from semmem.management.activity_api import Activity
 from semmem.management.api import create_api
 from semmem.management.door import is_open
-from semmem.management.studio_site import MEDIA_TYPES, STUDIO_PATH, create_site, files
+from semmem.management.server import MEDIA_TYPES, add_studio, files
 from semmem.request.outcome import Outcome
 from tests.core.management.test_api import Api
 from tests.support.empty_journal import empty_journal
@@ -34,7 +34,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
 @pytest.fixture
 async def site(api: Api) -> httpx.AsyncClient:
     app = create_api(api.memories, AccessRules(admin_token="secret"))
-    app.mount(STUDIO_PATH, create_site())
+    add_studio(app)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 

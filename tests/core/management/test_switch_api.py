@@ -11,11 +11,10 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.in_process import RecordWatch
-from semmem.management.access import AccessRules
+from semmem.management.access import AccessRules, Tokens
+from semmem.management.accounts_api import SwitchDesk, switch_routes, token_routes
 from semmem.management.api import create_api
 from semmem.management.engine_api import engine_routes
-from semmem.management.switch_api import SwitchDesk, switch_routes
-from semmem.management.token_api import Tokens, token_routes
 from semmem.request.permission import EVERYTHING, READING
 from semmem.request.switches import Switches
 from tests.core.management.test_api import ADMIN, ALICE, Api
@@ -37,7 +36,7 @@ class Switching:
             api.memories,
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",)),
             more=[
-                token_routes(Tokens(journal, clock=lambda: 1e9), lambda: 1e9, switches=self.known),
+                token_routes(Tokens(journal, clock=lambda: 1e9), switches=self.known),
                 engine_routes(an_engine(), switches=self.known),
                 switch_routes(desk),
             ],

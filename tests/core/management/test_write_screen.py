@@ -17,8 +17,8 @@ from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.curation import curation_routes
 from semmem.management.door import DoorRules
+from semmem.management.memories import WriteScreen
 from semmem.management.routes import MetadataLimits, metadata_problem
-from semmem.management.writing import WriteScreen
 from semmem.memory import Scope, Turn
 from semmem.ports.errors import StoreTimeout, StoreUnavailable
 from semmem.ports.events import ApiScreened, Event

@@ -92,12 +92,6 @@ async def test_what_waits_is_written_by_itself(statistics: Statistics) -> None:
     await tasks.cancel()
 
 
-@pytest.mark.parametrize(("memories_max", "flush_interval_s"), [(0, 1.0), (1, 0.0)])
-def test_nonsense_limits_are_refused(statistics: Statistics, memories_max: int, flush_interval_s: float) -> None:
-    with pytest.raises(ValueError, match="memories_max must"):
-        AccessRecorder(statistics, memories_max=memories_max, flush_interval_s=flush_interval_s)
-
-
 async def test_who_forgets_can_wait_for_what_is_being_written() -> None:
     class Slow(Statistics):
         go_on = asyncio.Event()

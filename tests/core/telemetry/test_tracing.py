@@ -24,7 +24,7 @@ SECRET = b"sixteen characters and more"
 class Traced:
     """A tracer, and what it recorded."""
 
-    def __init__(self, *, ratio: float = 1.0, telling: Telling | None = None, chance: float = 0.5) -> None:
+    def __init__(self, *, ratio: float = 1.0, telling: Telling = Telling(), chance: float = 0.5) -> None:
         self.exporter = InMemorySpanExporter()
         self.tracer = OtelTracer(
             SimpleSpanProcessor(self.exporter), ratio=ratio, telling=telling, chance=lambda: chance

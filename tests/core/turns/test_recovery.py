@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,7 @@ from semmem.request.head import RequestHead
 from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.turns.observation import Ticket
-from semmem.turns.recovery import RecoveryRules
-from semmem.turns.unread import CHARS_MAX
+from semmem.turns.recovery import CHARS_MAX, RecoveryRules, UnreadHistories
 from tests.core.turns.talk import DAY_S, NOW, ReticentJournal, Talk, message
 from tests.support.empty_journal import empty_journal
 from tests.support.fakes import HashEmbedder
@@ -300,6 +300,11 @@ async def test_words_that_wait_to_be_compared_are_forgotten_at_once(talk: Talk) 
     await talk.ask(TEA, ">a", MILK, ">b", SUGAR, user="bob")
     talk.recorder.unread.forget(Forgetting(Scope("alice"), talk.now + 1))
     assert [each.newest.scope.user for each in talk.recorder.unread.waiting()] == ["bob"]
+
+
+async def test_whoever_erases_reaches_the_histories_that_wait(talk: Talk) -> None:
+    waiting = UnreadHistories()
+    assert replace(talk.recorder, unread=waiting).unread is waiting, "also while none waits"
 
 
 async def test_a_long_history_waits_for_its_next_request_alone(talk: Talk) -> None:

@@ -1,5 +1,5 @@
-"""Switches: whether memories are shown in prompts, and turns stored, for a user or a group; what an administrator does
-with them, and the routes for it."""
+"""Routes for accounts: switches (whether memories are shown in prompts, and turns stored, for a user or a group),
+tokens that an administrator makes, and who a caller is."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -9,11 +9,11 @@ from fastapi import APIRouter, Path, Request
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from semmem.management.access import TOUCHED, Act
+from semmem.management.access import CALLER, TOUCHED, Act, Caller, CallerRole, Tokens
 from semmem.management.problems import Denied
-from semmem.management.routes import UNUSABLE, USER_CHARS_MAX, Body, needs, only
+from semmem.management.routes import UNUSABLE, USER_CHARS_MAX, Body, Moment, NewUser, UserId, needs, only, refuses
 from semmem.management.shown import Time, as_shown
-from semmem.ports.accounts import Switch, SwitchRow
+from semmem.ports.accounts import Switch, SwitchRow, TokenRow
 from semmem.ports.names import usable
 from semmem.request.switches import Switches, group_key, user_key
 
@@ -148,3 +148,115 @@ def switch_routes(desk: SwitchDesk) -> APIRouter:
         return {"groups": groups, "users": desk.known.number_set - len(rows)}
 
     return routes
+
+
+# --- tokens ---------------------------------------------------------------------------------------------------------
+
+LABEL_CHARS_MAX = 100
+STANDS_FOR = Literal["admin", "operator", "user", "reader"]
+
+
+class NewToken(Body):
+    """``user_id``: the only user it is good for; a token of the role user has one, one of an admin or operator none."""
+
+    role: STANDS_FOR
+    label: str = Field(default="", max_length=LABEL_CHARS_MAX, description="for whom or what; holds no secret")
+    user_id: NewUser = None
+    expires_at: Moment | None = None
+
+
+class WhoAmI(TypedDict):
+    """The caller. ``user_id``: the only one whose memories they may touch, null for any."""
+
+    role: CallerRole
+    may: list[str]
+    user_id: str | None
+    token_id: str | None
+    memory_switches: SwitchesShown | None
+
+
+class TokenShown(TypedDict):
+    """A token without what makes it one. ``good``: neither revoked nor at its end."""
+
+    id: str
+    role: str
+    label: str
+    bound_to_user: bool
+    created_at: Time
+    expires_at: Time | None
+    revoked_at: Time | None
+    good: bool
+
+
+class TokenMade(TokenShown):
+    """``token``: shown here and never again."""
+
+    token: str
+
+
+class TokensShown(TypedDict):
+    """Those that were made."""
+
+    tokens: list[TokenShown]
+
+
+class Revoked(TypedDict):
+    """``revoked``: how many were good, or expired, until now."""
+
+    success: Literal[True]
+    revoked: int
+
+
+def token_routes(tokens: Tokens, *, switches: Switches | None = None) -> APIRouter:
+    """Everything under /v1/tokens. ``switches``: those that requests obey."""
+    routes, known = APIRouter(), switches or Switches()
+
+    @routes.get("/v1/whoami", **refuses())
+    async def whoami(request: Request) -> WhoAmI:
+        """The caller's role, what it allows, and the user it is bound to, with that user's own memory switches."""
+        caller: Caller = request.scope[CALLER]
+        return {
+            "role": caller.role,
+            "may": [str(act.name).lower() for act in caller.role.acts],
+            "user_id": caller.user,
+            "token_id": caller.token_id or None,
+            "memory_switches": words(known.of_user(caller.user)) if caller.user else None,
+        }
+
+    @routes.post("/v1/tokens", status_code=201, **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE"))
+    async def make_token(new: NewToken) -> TokenMade:
+        """The answer is the only place where the token is ever shown."""
+        role, user = CallerRole(new.role), new.user_id or None
+        if role is not CallerRole.READER and (user is None) is (role is CallerRole.USER):
+            reason = "a token of the role user has one, one of a reader may have one, others have none"
+            raise Denied("INVALID_REQUEST", f"body.user_id: {reason}")
+        expires_at = new.expires_at.timestamp() if new.expires_at else None
+        if expires_at is not None and expires_at <= tokens.clock():
+            raise Denied("INVALID_REQUEST", "body.expires_at: is in the past")
+        token, row = await tokens.make(role, label=new.label, user=user, expires_at=expires_at)
+        return {**_shown(row, tokens.clock()), "token": token}
+
+    @routes.get("/v1/tokens", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE"))
+    async def list_tokens() -> TokensShown:
+        """All of them, revoked ones too."""
+        return {"tokens": [_shown(row, tokens.clock()) for row in await tokens.records.tokens()]}
+
+    @routes.delete("/v1/tokens/{token_id}", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "NOT_FOUND"))
+    async def revoke_token(token_id: str) -> Revoked:
+        """One; it opens nothing from now on."""
+        if not (revoked := await tokens.revoke(token_id=token_id)):
+            raise Denied("NOT_FOUND", "no such token, or it is revoked already")
+        return {"success": True, "revoked": revoked}
+
+    @routes.delete("/v1/tokens", **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE", "MISSING_USER_ID"))
+    async def revoke_tokens(user_id: UserId = None) -> Revoked:
+        """All of a user's."""
+        if not user_id:
+            raise Denied("MISSING_USER_ID", "name the user whose tokens shall be revoked")
+        return {"success": True, "revoked": await tokens.revoke(user=user_id)}
+
+    return routes
+
+
+def _shown(row: TokenRow, now: float) -> TokenShown:
+    return as_shown(TokenShown, row, bound_to_user=bool(row.user_digest), good=row.is_good_at(now))
