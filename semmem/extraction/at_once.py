@@ -16,14 +16,13 @@ from semmem.extraction.placed import Action, Placed
 from semmem.extraction.reading import ForgetRequest, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, same_text
-from semmem.extraction.settling import SettlingRecords
 from semmem.extraction.storing import UNSTORABLE, Storing, extracted, tell
 from semmem.extraction.unlearning import Unlearning
 from semmem.lifecycle.spared import as_settled
 from semmem.memory import Fact, Scope, Turn
 from semmem.ports import spans
 from semmem.ports.errors import SemmemError, StoreRefused
-from semmem.ports.learning import Batch, Extractor, TurnState
+from semmem.ports.learning import Batch, Extractor, ProvisionalRecords, TurnState
 from semmem.ports.storable import check_storable
 from semmem.text.grounding import SourceText
 
@@ -51,7 +50,7 @@ class Found:
 class AtOnce:
     """Whoever has it learn holds the turn's user. ``unanswered``: answers are not waited for: nobody tells of them."""
 
-    records: SettlingRecords
+    records: ProvisionalRecords
     extractor: Extractor
     storing: Storing
     _: KW_ONLY

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from semmem.extraction.candidate import Candidate, as_released, confirmed, created, reconsidered, updated
 from semmem.extraction.comparing import NO_OPINIONS, Compared, Comparing, with_vector
@@ -28,11 +27,6 @@ from semmem.lifecycle.spared import replaced_by, superseded
 from semmem.lifecycle.writes import Writes
 from semmem.memory import CONTRADICTED, QUARANTINED, REPEATED, REWRITTEN, UNSETTLED, Hit, Memory, MemoryStatus, Scope
 from semmem.ports.learning import ProvisionalRecords
-from semmem.ports.memory_records import MemoryRecords
-
-
-class DedupRecords(MemoryRecords, ProvisionalRecords, Protocol):
-    """What is kept when facts are compared with memories and stored. Raises JournalError."""
 
 
 @dataclass(eq=False, repr=False)
@@ -41,7 +35,7 @@ class Dedup:
     whoever needs but one."""
 
     comparing: Comparing
-    records: DedupRecords
+    records: ProvisionalRecords
 
     def __post_init__(self) -> None:
         self._store = self.comparing.store

@@ -27,14 +27,14 @@ from semmem.extraction.reading import Read, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened
 from semmem.extraction.session_summary import ENDS, SessionSummariser
-from semmem.extraction.settling import Provisional, Settling, SettlingRecords
+from semmem.extraction.settling import Provisional, Settling
 from semmem.extraction.storing import UNSTORABLE, Storing, extracted, tell
 from semmem.extraction.unlearning import Unlearning
 from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.memory import Fact, Memory
 from semmem.ports import spans
 from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError, StoreRefused
-from semmem.ports.learning import Batch, BatchRecords, Extractor, Reviewed
+from semmem.ports.learning import Batch, BatchRecords, Extractor, ProvisionalRecords, Reviewed
 from semmem.ports.storable import check_storable
 from semmem.text.grounding import SourceText
 
@@ -44,7 +44,7 @@ TAKE_UP_S = 0.05
 """Between two looks whether a hold that was had while a model was asked has ended."""
 
 
-class LearningRecords(BatchRecords, SettlingRecords, Protocol):
+class LearningRecords(BatchRecords, ProvisionalRecords, Protocol):
     """What learning needs of the journal."""
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from semmem.extraction.candidate import Candidate, reconsidered
 from semmem.extraction.model_judge import Opinions
@@ -25,7 +24,6 @@ from semmem.extraction.storing import Storing
 from semmem.lifecycle.spared import as_settled
 from semmem.memory import MODEL_DROPPED, REFUSED, REWRITTEN, Memory, MemoryStatus, Scope, Turn
 from semmem.ports.learning import Batch, ProvisionalRecords, TurnState
-from semmem.ports.memory_records import VersionHistory
 from semmem.text.grounding import SourceText, content_words, is_negative
 from semmem.text.quoting import unquoted
 
@@ -88,15 +86,11 @@ class Provisional:
         return next((memory for memory in self.own() if rewritten_by(memory.content, says) is not None), None)
 
 
-class SettlingRecords(ProvisionalRecords, VersionHistory, Protocol):
-    """What settling needs of the journal."""
-
-
 @dataclass(eq=False, repr=False)
 class Settling:
     """Raises StoreError and JournalError. Whoever calls it holds the user."""
 
-    records: SettlingRecords
+    records: ProvisionalRecords
     storing: Storing
 
     def __post_init__(self) -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from semmem.extraction.candidate import Candidate, reconsidered
 from semmem.extraction.retiring import was_replaced
-from semmem.extraction.settling import SettlingRecords, rewritten_by
+from semmem.extraction.settling import rewritten_by
 from semmem.extraction.storing import Storing
 from semmem.lifecycle.spared import as_settled, without
 from semmem.memory import ASKED_TO_FORGET, CHANGES_STANDING, SUPERSEDED_WHY, UNDONE, Memory, MemoryStatus, Scope
+from semmem.ports.learning import ProvisionalRecords
 from semmem.ports.store import Store, list_all
 
 
@@ -37,7 +38,7 @@ class Undoing:
     """Raises StoreError, JournalError and EmbedderError. Whoever calls it holds the user."""
 
     store: Store
-    records: SettlingRecords
+    records: ProvisionalRecords
     storing: Storing
 
     def __post_init__(self) -> None:

@@ -17,13 +17,13 @@ import numpy as np
 from semmem.extraction.candidate import reconsidered
 from semmem.extraction.placed import Placed
 from semmem.extraction.reading import ForgetRequest
-from semmem.extraction.settling import SettlingRecords
 from semmem.extraction.storing import Storing
 from semmem.extraction.waiting_words import WaitingWords
 from semmem.lifecycle.erasure import ErasurePending
 from semmem.lifecycle.passages import listed
 from semmem.lifecycle.spared import as_settled
 from semmem.memory import ASKED_TO_FORGET, SUPERSEDED_WHY, Memory, MemoryStatus, MemoryType, Scope, Turn, Vector
+from semmem.ports.learning import ProvisionalRecords
 from semmem.ports.store import Store, list_all
 from semmem.text.grounding import content_words
 from semmem.text.quoting import unquoted
@@ -45,7 +45,7 @@ class Unlearning:
     """Raises StoreError, JournalError, EmbedderError and WorkError. Whoever calls it holds the user."""
 
     store: Store
-    records: SettlingRecords
+    records: ProvisionalRecords
     storing: Storing
     waiting: WaitingWords
     erase: Erase

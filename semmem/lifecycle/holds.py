@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 
 from semmem.ports.errors import JournalError
-from semmem.ports.memory_records import HoldRecords
+from semmem.ports.memory_records import WriteRecords
 
 
 class Busy(Exception):
@@ -32,7 +32,7 @@ class Holds:
     """``wait_s``: how long a caller waits for its turn and for the hold. ``lease_s``: how long a hold outlives a
     process that died. ``callers_max``: how many of one user may stand in line, the one at work included."""
 
-    records: HoldRecords
+    records: WriteRecords
     _: KW_ONLY
     clock: Callable[[], float]
     wait_s: float = 5.0
@@ -81,7 +81,7 @@ class Holds:
 
 
 async def hold(
-    records: HoldRecords, user: str, clock: Callable[[], float], deadline: float, *, poll_s: float, lease_s: float
+    records: WriteRecords, user: str, clock: Callable[[], float], deadline: float, *, poll_s: float, lease_s: float
 ) -> str:
     """A hold of the user, as soon as nobody else is at work; ``deadline`` in the event loop's time. Raises Busy and
     JournalError."""

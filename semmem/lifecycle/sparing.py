@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Protocol
 
 from semmem.lifecycle.holds import Busy, hold
 from semmem.lifecycle.spared import (
@@ -30,7 +29,6 @@ from semmem.memory import CONTRADICTED, Forgetting, Memory, MemoryStatus, Scope
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, SemmemError
 from semmem.ports.learning import ProvisionalRecords, TurnState
-from semmem.ports.memory_records import HoldRecords, MemoryRecords
 from semmem.ports.store import Store, list_all
 from semmem.text.quoting import unquoted
 
@@ -41,10 +39,6 @@ class NotSpared(SemmemError):
 
 class VectorsMissing(SemmemError):
     """What was spared is written, and is found by its words alone: no vectors could be made."""
-
-
-class SparingRecords(HoldRecords, MemoryRecords, ProvisionalRecords, Protocol):
-    """What is asked when memories go of which something is not meant. Raises JournalError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +61,7 @@ class Sparing:
 
     store: Store
     everything: Store
-    records: SparingRecords
+    records: ProvisionalRecords
     embedder: Embedder
     _: KW_ONLY
     hides: Callable[[Memory], bool]

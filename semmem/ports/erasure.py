@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from semmem.memory import Forgetting, Memory
-from semmem.ports.memory_records import HoldRecords, MemoryRecords
+from semmem.ports.memory_records import MemoryRecords
 
 
-class ErasureRecords(MemoryRecords, HoldRecords, Protocol):
+class ErasureRecords(MemoryRecords, Protocol):
     """Marks, remembers and erases. Every call is idempotent. Raises JournalError."""
 
     async def begin_erasure(

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from semmem.memory import Fact, Memory, Scope, Turn
+from semmem.ports.memory_records import MemoryRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +141,9 @@ class Noted:
     forgotten: bool = False
 
 
-class ProvisionalRecords(Protocol):
-    """Bare ids, for as long as their turn waits. All writes are idempotent. Raises JournalError."""
+class ProvisionalRecords(MemoryRecords, Protocol):
+    """With what is kept of memories, the bare ids of those that turns were made into, for as long as their turn waits.
+    All writes are idempotent. Raises JournalError."""
 
     async def turn_state(self, turn_id: str) -> tuple[TurnState, Turn | None]:
         """How far the turn has come, and the turn itself, unless it is missing or erased."""

@@ -49,15 +49,9 @@ class UseRecords(Protocol):
         """Add (user, memory id, uses) to what is there; the later ``last_at`` stays."""
 
 
-class VersionHistory(Protocol):
-    """Earlier versions of memories."""
-
-    async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
-        """Earlier versions, oldest first."""
-
-
-class HoldRecords(Protocol):
-    """One at a time per user: batches, and holds by whoever else changes a user's memories."""
+class WriteRecords(Protocol):
+    """Who may change a user's memories: one at a time, batches, and holds by whoever else does; and what is asked and
+    kept with every write and every removal of a memory."""
 
     async def hold(self, user: str, *, now: float, lease_s: float) -> str | None:
         """An id while no batch and no other hold of the user is under way, else None. It ends by itself.
@@ -67,10 +61,6 @@ class HoldRecords(Protocol):
 
     async def release(self, hold_id: str) -> None:
         """End a hold. Idempotent."""
-
-
-class WriteRecords(Protocol):
-    """What is asked and kept with every write and every removal of a memory."""
 
     async def keep_version(self, memory: Memory) -> None:
         """Keep one version (without its vector), unless it is erased. Idempotent on (user, id, version)."""
@@ -97,8 +87,11 @@ class WriteRecords(Protocol):
         """
 
 
-class MemoryRecords(WriteRecords, VersionHistory, Protocol):
+class MemoryRecords(WriteRecords, Protocol):
     """All that is kept of single memories."""
+
+    async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
+        """Earlier versions, oldest first."""
 
     async def uses(self, user: str) -> dict[str, Uses]:
         """By memory id; memories that were never used are not in it."""

@@ -15,7 +15,7 @@ from semmem.lifecycle.writes import remove
 from semmem.memory import MERGED, UNFOUNDED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
-from semmem.ports.memory_records import HoldRecords, MemoryRecords, Uses
+from semmem.ports.memory_records import MemoryRecords, Uses
 from semmem.ports.store import Store, Sweepable, list_all
 from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.reflections import withdraw
@@ -24,7 +24,7 @@ EXPIRED, RETENTION, NEVER_USED = "expired", "retention", "never_used"
 """Reasons under which memories are counted that went in a run, as MERGED is for those that stay in history."""
 
 
-class MaintenanceRecords(HoldRecords, MemoryRecords, Protocol):
+class MaintenanceRecords(MemoryRecords, Protocol):
     """What those need who go through everything when nobody asks: who has memories, and what is left over of them."""
 
     async def users_due(self, *, maintained_before: float, limit: int) -> list[str]:

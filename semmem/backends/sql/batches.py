@@ -13,25 +13,22 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Row,
     Select,
     Subquery,
     and_,
     case,
-    delete,
     func,
     insert,
     literal,
     or_,
     select,
     tuple_,
-    update,
 )
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
-from semmem.backends.sql.rows import facts_json, json_facts, know_users, put, row_scope, row_turn, scope_row
+from semmem.backends.sql.rows import Transaction, facts_json, json_facts, know_users, row_scope, row_turn, scope_row
 from semmem.backends.sql.tables import (
     IN_BATCH,
     LIVE,
@@ -67,7 +64,7 @@ class SqlBatches(JournalPart):
     """
 
     @quiet_write
-    def claim(self, conn: Connection, rules: BatchRules, *, now: float) -> Batch | None:
+    def claim(self, conn: Transaction, rules: BatchRules, *, now: float) -> Batch | None:
         """Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds.
 
         A turn that was refused meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch
@@ -86,58 +83,56 @@ class SqlBatches(JournalPart):
         return _load(conn, _make(conn, due, rules.lease_s, now, turns_max), rules.context_turns)
 
     @one_write
-    def save_facts(self, conn: Connection, batch_id: str, facts: Sequence[Fact]) -> None:
+    def save_facts(self, conn: Transaction, batch_id: str, facts: Sequence[Fact]) -> None:
         """The first facts that are saved stay."""
         locks.user_of(conn, batches, batch_id)
-        unsaved = and_(batches.c.id == batch_id, LIVE, batches.c.facts.is_(None))
-        conn.execute(update(batches).where(unsaved).values(facts=facts_json(facts)))
+        conn.change(batches, batches.c.id == batch_id, LIVE, batches.c.facts.is_(None), facts=facts_json(facts))
 
     @one_write
-    def mark_applied(self, conn: Connection, batch_id: str, count: int) -> None:
+    def mark_applied(self, conn: Transaction, batch_id: str, count: int) -> None:
         """The number only rises."""
-        higher = and_(batches.c.id == batch_id, LIVE, batches.c.applied < count)
-        conn.execute(update(batches).where(higher).values(applied=count))
+        conn.change(batches, batches.c.id == batch_id, LIVE, batches.c.applied < count, applied=count)
 
     @one_write
-    def finish(self, conn: Connection, batch_id: str, status: str, *, now: float) -> None:
+    def finish(self, conn: Transaction, batch_id: str, status: str, *, now: float) -> None:
         """The first status stays."""
         locks.user_of(conn, batches, batch_id)
         _finish(conn, batch_id, status, now)
 
     @one_write
-    def postpone(self, conn: Connection, batch_id: str, *, until: float) -> None:
+    def postpone(self, conn: Transaction, batch_id: str, *, until: float) -> None:
         """Its user's other turns wait with it; holds do not. One that was had while the batch was aside, and that it
         did not wait for, goes on."""
         locks.user_of(conn, batches, batch_id)
         held_until = conn.execute(select(resting.c.held_until).where(resting.c.batch_id == batch_id)).scalar()
-        this = update(batches).where(batches.c.id == batch_id, LIVE)
-        if conn.execute(this.values(claimable_at=until if held_until is None else held_until)).rowcount:
-            _rest(conn, batch_id, until)
+        claimable_at = until if held_until is None else held_until
+        if conn.change(batches, batches.c.id == batch_id, LIVE, claimable_at=claimable_at):
+            conn.put(resting, batch_id=batch_id, until=until)
 
     @one_write
-    def set_aside(self, conn: Connection, batch_id: str) -> None:
+    def set_aside(self, conn: Transaction, batch_id: str) -> None:
         """As a batch that rests, but for its lease."""
         locks.user_of(conn, batches, batch_id)
         until = conn.execute(select(batches.c.claimable_at).where(batches.c.id == batch_id, LIVE)).scalar()
         if until is not None:
-            _rest(conn, batch_id, until)
+            conn.put(resting, batch_id=batch_id, until=until)
 
     @one_write
-    def take_up(self, conn: Connection, batch_id: str, *, now: float) -> bool:
+    def take_up(self, conn: Transaction, batch_id: str, *, now: float) -> bool:
         """After a hold whose holder died the batch has its own lease again."""
         locks.user_of(conn, batches, batch_id)
-        row = conn.execute(select(resting).where(resting.c.batch_id == batch_id)).first()
+        row = conn.row_of(resting, resting.c.batch_id == batch_id)
         if row is None:
             return True
         if row.held_until is not None and row.held_until > now:
             return False
-        held = and_(batches.c.id == batch_id, batches.c.claimable_at == row.held_until)
-        conn.execute(update(batches).where(held).values(claimable_at=row.until))
-        conn.execute(delete(resting).where(resting.c.batch_id == batch_id))
+        held = batches.c.claimable_at == row.held_until
+        conn.change(batches, batches.c.id == batch_id, held, claimable_at=row.until)
+        conn.remove(resting, resting.c.batch_id == batch_id)
         return True
 
     @one_read
-    def session_turns(self, conn: Connection, last: Turn, *, limit: int) -> list[Turn]:
+    def session_turns(self, conn: Transaction, last: Turn, *, limit: int) -> list[Turn]:
         past = session_pasts.c
         mine = and_(past.user_id == last.scope.user, past.session == (last.scope.session or ""))
         forgotten_at = conn.execute(select(past.forgotten_at).where(mine)).scalar()
@@ -145,23 +140,17 @@ class SqlBatches(JournalPart):
         return [turn for turn in every if forgotten_at is None or turn.opened_at > forgotten_at]
 
 
-def _rest(conn: Connection, batch_id: str, until: float) -> None:
-    put(conn, resting, {"batch_id": batch_id, "until": until})
-
-
-def _finish(conn: Connection, batch_id: str, status: str, now: float) -> None:
+def _finish(conn: Transaction, batch_id: str, status: str, now: float) -> None:
     """The first status stays. What was extracted is content that nobody needs any more.
 
     A refused turn leaves the batch, so that it can be in another one when it is asked again and answered.
     """
-    this = and_(batches.c.id == batch_id, LIVE)
-    conn.execute(update(batches).where(this).values(status=status, finished_at=now, facts=None))
+    conn.change(batches, batches.c.id == batch_id, LIVE, status=status, finished_at=now, facts=None)
     learnt = case((turns.c.closing == REFUSED, None), else_=turns.c.batch_id)
-    mine = and_(turns.c.batch_id == batch_id, IN_BATCH)
-    conn.execute(update(turns).where(mine).values(done_at=now, batch_id=learnt))
+    conn.change(turns, turns.c.batch_id == batch_id, IN_BATCH, done_at=now, batch_id=learnt)
 
 
-def _claimable(conn: Connection, now: float) -> str | None:
+def _claimable(conn: Transaction, now: float) -> str | None:
     """A batch that nobody holds any more, with the lock of its user; what others are at is passed over."""
     free = and_(LIVE, batches.c.claimable_at <= now)
     oldest = select(batches.c.id, batches.c.user_id).where(free).order_by(batches.c.claimable_at).limit(_FIRST)
@@ -173,7 +162,7 @@ def _claimable(conn: Connection, now: float) -> str | None:
     return None
 
 
-def _due_alone(conn: Connection, rules: BatchRules, now: float, turns_max: int) -> Due | None:
+def _due_alone(conn: Transaction, rules: BatchRules, now: float, turns_max: int) -> Due | None:
     """The due session, with the lock of its user. What is found before the lock is had may be another's by then."""
     mine, others = set[str](), set[str]()
     while (due := due_session(conn, rules, now, turns_max, others)) is not None:
@@ -183,13 +172,12 @@ def _due_alone(conn: Connection, rules: BatchRules, now: float, turns_max: int) 
     return None
 
 
-def _lease_again(conn: Connection, batch_id: str, until: float) -> None:
-    lease = update(batches).where(batches.c.id == batch_id)
-    conn.execute(lease.values(claimable_at=until, attempt=batches.c.attempt + 1))
-    conn.execute(delete(resting).where(resting.c.batch_id == batch_id))
+def _lease_again(conn: Transaction, batch_id: str, until: float) -> None:
+    conn.change(batches, batches.c.id == batch_id, claimable_at=until, attempt=batches.c.attempt + 1)
+    conn.remove(resting, resting.c.batch_id == batch_id)
 
 
-def _load(conn: Connection, batch_id: str, context_turns: int) -> Batch:
+def _load(conn: Transaction, batch_id: str, context_turns: int) -> Batch:
     row = conn.execute(select(batches).where(batches.c.id == batch_id)).one()
     mine = conn.execute(select(turns).where(turns.c.batch_id == batch_id, IN_BATCH).order_by(*_ORDER)).all()
     learnable = tuple(row_turn(turn) for turn in mine if turn.closing < REFUSED)
@@ -208,7 +196,7 @@ def _load(conn: Connection, batch_id: str, context_turns: int) -> Batch:
     )
 
 
-def _keep_grounded(conn: Connection, row: Row[Any], refused: set[str]) -> tuple[tuple[Fact, ...], int]:
+def _keep_grounded(conn: Transaction, row: Row[Any], refused: set[str]) -> tuple[tuple[Fact, ...], int]:
     """The saved facts without those of refused turns, and how many of the rest are applied.
 
     Written back at once, because ``applied`` counts along the list that the next holder sees.
@@ -217,11 +205,11 @@ def _keep_grounded(conn: Connection, row: Row[Any], refused: set[str]) -> tuple[
     kept = tuple(fact for fact in saved if fact.turn_id not in refused)
     applied = sum(fact.turn_id not in refused for fact in saved[: row.applied])
     if len(kept) < len(saved):
-        conn.execute(update(batches).where(batches.c.id == row.id).values(facts=facts_json(kept), applied=applied))
+        conn.change(batches, batches.c.id == row.id, facts=facts_json(kept), applied=applied)
     return kept, applied
 
 
-def _turns_before(conn: Connection, first: Turn, limit: int) -> tuple[Turn, ...]:
+def _turns_before(conn: Transaction, first: Turn, limit: int) -> tuple[Turn, ...]:
     """The newest turns of a session that came before ``first``, oldest first, without refused ones."""
     session = and_(turns.c.user_id == first.scope.user, turns.c.session == (first.scope.session or ""))
     before = and_(
@@ -233,7 +221,7 @@ def _turns_before(conn: Connection, first: Turn, limit: int) -> tuple[Turn, ...]
     return tuple(row_turn(row) for row in reversed(conn.execute(newest_first).all()))
 
 
-def _make(conn: Connection, due: Due, lease_s: float, now: float, turns_max: int) -> str:
+def _make(conn: Transaction, due: Due, lease_s: float, now: float, turns_max: int) -> str:
     """Put the session's oldest turns into a new batch. Turns of another project or agent wait for their own."""
     takes = and_(WAITING, turns.c.user_id == due.user, turns.c.session == due.session, due.takes)
     head = conn.execute(select(turns).where(takes).order_by(*_ORDER).limit(1)).one()
@@ -242,7 +230,7 @@ def _make(conn: Connection, due: Due, lease_s: float, now: float, turns_max: int
     batch_id = f"batch_{uuid.uuid4().hex}"
     batch = {"id": batch_id, "trigger_word": due.trigger, "attempt": 1, "claimable_at": now + lease_s}
     conn.execute(insert(batches).values({**scope_row(row_scope(head)), **batch}))
-    conn.execute(update(turns).where(turns.c.id.in_(chosen)).values(batch_id=batch_id))
+    conn.change(turns, turns.c.id.in_(chosen), batch_id=batch_id)
     know_users(conn, [head.user_id])
     return batch_id
 
@@ -271,7 +259,7 @@ def _ready(rules: BatchRules, now: float) -> ColumnElement[bool]:
 
 
 def due_session(
-    conn: Connection, rules: BatchRules, now: float, turns_max: int, others: Collection[str] = ()
+    conn: Transaction, rules: BatchRules, now: float, turns_max: int, others: Collection[str] = ()
 ) -> Due | None:
     """Among the sessions of the oldest waiting turns first: one that is due there waits longer than any elsewhere.
     None of the users ``others``."""

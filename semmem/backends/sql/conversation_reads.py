@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Row,
     and_,
     case,
@@ -19,7 +18,6 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
-    update,
 )
 
 from semmem.backends.sql import locks
@@ -37,7 +35,7 @@ from semmem.backends.sql.conversation_rows import (
 )
 from semmem.backends.sql.conversations import write_copy
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
-from semmem.backends.sql.rows import lines_text, lines_told, within
+from semmem.backends.sql.rows import Transaction, lines_text, lines_told, within
 from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import SAID, TALK, AnyText, conversation_messages, conversations
 from semmem.backends.sql.withholding import BEGINNING, Reach, withhold
@@ -64,7 +62,7 @@ class SqlConversationReads(JournalPart):
 
     @one_read
     def conversations(
-        self, conn: Connection, scope: Scope, wanted: Wanted, limits: ConversationLimits
+        self, conn: Transaction, scope: Scope, wanted: Wanted, limits: ConversationLimits
     ) -> list[KeptConversation]:
         asked = [within(conversations, scope), *_narrowed(wanted)]
         if wanted.words:
@@ -75,13 +73,13 @@ class SqlConversationReads(JournalPart):
         return [row_conversation(row) for row in conn.execute(page)]
 
     @one_read
-    def conversation(self, conn: Connection, scope: Scope, conversation_id: str) -> KeptConversation | None:
+    def conversation(self, conn: Transaction, scope: Scope, conversation_id: str) -> KeptConversation | None:
         return _one(conn, in_scope(scope, conversation_id))
 
     @one_read
     def messages(
         self,
-        conn: Connection,
+        conn: Transaction,
         scope: Scope,
         conversation_id: str,
         *,
@@ -97,7 +95,7 @@ class SqlConversationReads(JournalPart):
         return [row_message(row) for row in last][::-1]
 
     @one_read
-    def chain(self, conn: Connection, scope: Scope, answer_id: str, *, messages_max: int) -> list[KeptMessage]:
+    def chain(self, conn: Transaction, scope: Scope, answer_id: str, *, messages_max: int) -> list[KeptMessage]:
         found: list[KeptMessage] = []
         seen: set[str] = set()
         while answer_id and answer_id not in seen and len(found) < messages_max and len(seen) < STEPS_MAX:
@@ -110,7 +108,7 @@ class SqlConversationReads(JournalPart):
     @one_read
     def matches(
         self,
-        conn: Connection,
+        conn: Transaction,
         scope: Scope,
         conversation_id: str,
         words: Sequence[str],
@@ -127,7 +125,7 @@ class SqlConversationReads(JournalPart):
         return Matches(rows[0].total if rows else 0, [row_match(row) for row in rows])
 
     @one_read
-    def conversation_facets(self, conn: Connection, scope: Scope, *, read_max: int, limit: int) -> ConversationFacets:
+    def conversation_facets(self, conn: Transaction, scope: Scope, *, read_max: int, limit: int) -> ConversationFacets:
         newest = select(TALK.project, TALK.tags).where(within(conversations, scope)).order_by(TALK.updated_at.desc())
         projects: Counter[str] = Counter()
         tags: Counter[str] = Counter()
@@ -138,7 +136,7 @@ class SqlConversationReads(JournalPart):
 
     @quiet_write
     def put_conversation(
-        self, conn: Connection, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
+        self, conn: Transaction, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
     ) -> KeptConversation | None:
         if not write_copy(conn, kept, messages, limits):
             return None
@@ -147,7 +145,7 @@ class SqlConversationReads(JournalPart):
     @quiet_write
     def change_conversation(
         self,
-        conn: Connection,
+        conn: Transaction,
         scope: Scope,
         conversation_id: str,
         *,
@@ -159,11 +157,11 @@ class SqlConversationReads(JournalPart):
         told: dict[str, Any] = {"titled_at": now}
         told |= {} if title is None else {"title": title}
         told |= {} if tags is None else {"tags": lines_text(tags)}
-        conn.execute(update(conversations).where(in_scope(scope, conversation_id)).values(told))
+        conn.change(conversations, in_scope(scope, conversation_id), **told)
         return _one(conn, in_scope(scope, conversation_id))
 
     @quiet_write
-    def forget_conversation(self, conn: Connection, scope: Scope, conversation_id: str, *, now: float) -> int | None:
+    def forget_conversation(self, conn: Transaction, scope: Scope, conversation_id: str, *, now: float) -> int | None:
         locks.user(conn, scope.user)
         kept = _one(conn, in_scope(scope, conversation_id))
         if kept is None:
@@ -177,7 +175,7 @@ class SqlConversationReads(JournalPart):
         return gone
 
     @one_read
-    def conversation_counts(self, conn: Connection, user: str | None) -> ConversationCounts:
+    def conversation_counts(self, conn: Transaction, user: str | None) -> ConversationCounts:
         sums = (TALK.messages, TALK.tokens_in, TALK.tokens_out)
         told = select(func.count(), func.count(distinct(TALK.user_id)), *(func.coalesce(func.sum(s), 0) for s in sums))
         number, users, messages, tokens_in, tokens_out = conn.execute(
@@ -187,7 +185,7 @@ class SqlConversationReads(JournalPart):
 
     @one_read
     def kept_conversations(
-        self, conn: Connection, *, after: str, limit: int
+        self, conn: Transaction, *, after: str, limit: int
     ) -> list[tuple[KeptConversation, list[KeptMessage]]]:
         """The next by id, with all their messages: for another journal, which takes them over."""
         page = select(conversations).where(TALK.id > after).order_by(TALK.id).limit(limit)
@@ -200,7 +198,7 @@ class SqlConversationReads(JournalPart):
 
     @one_read
     def talks_of_time(
-        self, conn: Connection, scope: Scope, *, since: float | None, until: float | None, limit: int
+        self, conn: Transaction, scope: Scope, *, since: float | None, until: float | None, limit: int
     ) -> list[str]:
         asked: list[ColumnElement[bool]] = [within(conversations, scope)]
         if since is not None:
@@ -212,7 +210,7 @@ class SqlConversationReads(JournalPart):
 
     @one_read
     def talks_holding(
-        self, conn: Connection, scope: Scope, words: Sequence[str], *, messages_max: int, chars_max: int, limit: int
+        self, conn: Transaction, scope: Scope, words: Sequence[str], *, messages_max: int, chars_max: int, limit: int
     ) -> list[str]:
         mine = select(TALK.id).where(within(conversations, scope))
         content = func.substr(SAID.content, 1, chars_max, type_=AnyText()).label("content")
@@ -227,7 +225,7 @@ class SqlConversationReads(JournalPart):
         return [talk for talk, _ in counted.most_common(limit)]
 
     @one_read
-    def talk_vectors(self, conn: Connection, scope: Scope, model: str, *, limit: int) -> list[Placed]:
+    def talk_vectors(self, conn: Transaction, scope: Scope, model: str, *, limit: int) -> list[Placed]:
         mine = select(TALK.id).where(within(conversations, scope))
         known = (
             SAID.user_id == scope.user,
@@ -241,7 +239,7 @@ class SqlConversationReads(JournalPart):
 
     @one_read
     def read_talks(
-        self, conn: Connection, scope: Scope, wanted: Mapping[str, str], *, messages_max: int, chars_max: int
+        self, conn: Transaction, scope: Scope, wanted: Mapping[str, str], *, messages_max: int, chars_max: int
     ) -> list[Talk]:
         these = TALK.id.in_(list(wanted))
         talks: list[Talk] = []
@@ -251,7 +249,7 @@ class SqlConversationReads(JournalPart):
         return talks
 
     @one_read
-    def unplaced(self, conn: Connection, model: str, *, limit: int) -> list[Unplaced]:
+    def unplaced(self, conn: Transaction, model: str, *, limit: int) -> list[Unplaced]:
         without = or_(SAID.vector_of < model, SAID.vector_of > model)  # as ranges of the index
         found = (
             select(SAID.turn_id, SAID.step, SAID.number, SAID.content)
@@ -261,10 +259,10 @@ class SqlConversationReads(JournalPart):
         return [Unplaced((row.turn_id, row.step, row.number), row.content) for row in conn.execute(found)]
 
     @quiet_write
-    def place(self, conn: Connection, model: str, vectors: Mapping[tuple[str, str, int], bytes]) -> None:
+    def place(self, conn: Transaction, model: str, vectors: Mapping[tuple[str, str, int], bytes]) -> None:
         for (turn, step, number), vector in sorted(vectors.items()):
             this = (SAID.turn_id == turn, SAID.step == step, SAID.number == number)
-            conn.execute(update(conversation_messages).where(*this).values(vector=vector, vector_of=model))
+            conn.change(conversation_messages, *this, vector=vector, vector_of=model)
 
 
 def _narrowed(wanted: Wanted) -> list[ColumnElement[bool]]:
@@ -278,8 +276,8 @@ def _narrowed(wanted: Wanted) -> list[ColumnElement[bool]]:
     return asked
 
 
-def _one(conn: Connection, which: ColumnElement[bool]) -> KeptConversation | None:
-    row = conn.execute(select(conversations).where(which)).one_or_none()
+def _one(conn: Transaction, which: ColumnElement[bool]) -> KeptConversation | None:
+    row = conn.row_of(conversations, which)
     return None if row is None else row_conversation(row)
 
 
@@ -302,7 +300,7 @@ def _said(user: str, words: Sequence[str], limits: ConversationLimits) -> Any:
     return select(read).where(*(says(read.c.content, word) for word in words)).subquery()
 
 
-def _step_of(conn: Connection, scope: Scope, answer_id: str) -> list[KeptMessage]:
+def _step_of(conn: Transaction, scope: Scope, answer_id: str) -> list[KeptMessage]:
     """What a step brought, up to the answer of this name: words, results of tools, the answer."""
     answer = _answer(conn, scope, answer_id)
     if answer is None:
@@ -314,18 +312,17 @@ def _step_of(conn: Connection, scope: Scope, answer_id: str) -> list[KeptMessage
     return [row_message(row) for row in conn.execute(said)]
 
 
-def _answer(conn: Connection, scope: Scope, answer_id: str) -> Row[Any] | None:
+def _answer(conn: Transaction, scope: Scope, answer_id: str) -> Row[Any] | None:
     """None as well where the user has several answers of this name: it would be a guess which one is meant."""
     named = and_(SAID.answer_id == answer_id, SAID.answer_id != literal_column("''"))  # as the index says it
     this = and_(SAID.user_id == scope.user, named, SAID.role == Role.ASSISTANT.value)
     found = conn.execute(select(conversation_messages).where(this).limit(2)).all()
     if len(found) != 1:
         return None
-    mine = and_(within(conversations, scope), TALK.id == found[0].conversation_id)
-    return None if conn.execute(select(TALK.id).where(mine)).one_or_none() is None else found[0]
+    return found[0] if conn.is_there(conversations, in_scope(scope, found[0].conversation_id)) else None
 
 
-def _utterances(conn: Connection, talk: str, turn: str, messages_max: int, chars_max: int) -> tuple[Utterance, ...]:
+def _utterances(conn: Transaction, talk: str, turn: str, messages_max: int, chars_max: int) -> tuple[Utterance, ...]:
     mine = (SAID.conversation_id == talk, SAID.role.in_(_SPOKEN), _MAY_BE_SHOWN)
     text = func.substr(SAID.content, 1, chars_max, type_=AnyText())
     said = select(SAID.turn_id, SAID.place, SAID.role, text.label("text")).where(*mine)

@@ -8,20 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, Text, and_, delete, func, or_, select, type_coerce, update
+from sqlalchemy import ColumnElement, Row, Text, and_, func, or_, select, type_coerce
 
 from semmem.backends.sql import marks
-from semmem.backends.sql.rows import (
-    IDS_MAX,
-    among,
-    lines_text,
-    lines_told,
-    raise_times,
-    row_scope,
-    scope_row,
-    slices,
-    within,
-)
+from semmem.backends.sql.rows import IDS_MAX, Transaction, lines_text, lines_told, row_scope, scope_row, slices, within
 from semmem.backends.sql.tables import (
     SAID,
     TALK,
@@ -39,7 +29,11 @@ from semmem.ports.conversations import KeptConversation, KeptMessage, Match, con
 _TEXTS = ("content", "answers", "model_asked", "model", "backend", "answer_id", "finish_reason", "after")
 _ALIKE = (*_TEXTS, "step", "number", "place", "turn_at", "at", "tokens_in", "tokens_out")
 """Columns that are called as the fields of a message are, and hold the same."""
-_HOW_FAR = ("progress", "last_answer", "withheld_from", "withheld_until")
+_ALIKE_TALK = (
+    *("id", "title", "titled_at", "created_at", "updated_at"),
+    *("progress", "last_answer", "withheld_from", "withheld_until"),
+)
+"""The same of a conversation, but for its figures, which are only read."""
 _calls = msgspec.json.Decoder(tuple[ToolCall, ...])
 _LIKE = str.maketrans({each: f"!{each}" for each in "!%_"})
 _stored = AnyText()
@@ -87,13 +81,12 @@ def _read_calls(told: str) -> tuple[ToolCall, ...]:
 
 
 def conversation_row(kept: KeptConversation) -> dict[str, Any]:
-    names = ("id", "title", "titled_at", "created_at", "updated_at", *_HOW_FAR)
-    return scope_row(kept.scope) | {name: getattr(kept, name) for name in names} | {"tags": lines_text(kept.tags)}
+    alike = {name: getattr(kept, name) for name in _ALIKE_TALK}
+    return scope_row(kept.scope) | alike | {"tags": lines_text(kept.tags)}
 
 
 def row_conversation(row: Row[Any]) -> KeptConversation:
-    said = ("id", "title", "created_at", "updated_at", "messages", "tokens_in", "tokens_out", "titled_at")
-    told = {name: getattr(row, name) for name in (*said, *_HOW_FAR)}
+    told = {name: getattr(row, name) for name in (*_ALIKE_TALK, "messages", "tokens_in", "tokens_out")}
     return KeptConversation(scope=row_scope(row), tags=lines_told(row.tags), **told)
 
 
@@ -127,41 +120,41 @@ def in_scope(scope: Scope, conversation_id: str) -> ColumnElement[bool]:
 # --- what every change comes to --------------------------------------------------------------------------------------
 
 
-def remove_messages(conn: Connection, which: ColumnElement[bool], *, rows_max: int | None = None) -> Counter[str]:
+def remove_messages(conn: Transaction, which: ColumnElement[bool], *, rows_max: int | None = None) -> Counter[str]:
     """These messages, and the conversations of which nothing is left; how many of each. Of the others figures and
     titles are told anew: neither says anything any more of what is gone."""
     keys = (SAID.turn_id, SAID.step, SAID.number)
     found = conn.execute(select(*keys, SAID.conversation_id).where(which).limit(rows_max)).all()
     touched = sorted({row.conversation_id for row in found})
     if rows_max is None:
-        conn.execute(delete(conversation_messages).where(which))
+        conn.remove(conversation_messages, which)
     else:
         for row in found:
             this = and_(*(key == getattr(row, key.name) for key in keys))
-            conn.execute(delete(conversation_messages).where(this))
+            conn.remove(conversation_messages, this)
     gone = told_anew(conn, touched, titles=True)
     return +Counter(messages=len(found), conversations=gone)
 
 
-def crowd_out(conn: Connection, user: str, number_max: int) -> int:
+def crowd_out(conn: Transaction, user: str, number_max: int) -> int:
     """Beyond so many of a user's conversations those last added to longest ago go; how many went."""
     newest = select(TALK.id).where(TALK.user_id == user)
     newest = newest.order_by(TALK.updated_at.desc(), TALK.id)
     old = conn.execute(newest.offset(number_max).limit(IDS_MAX)).scalars().all()
     if old:
-        conn.execute(delete(conversation_messages).where(SAID.conversation_id.in_(old)))
-        conn.execute(delete(conversations).where(TALK.id.in_(old)))
+        conn.remove(conversation_messages, SAID.conversation_id.in_(old))
+        conn.remove(conversations, TALK.id.in_(old))
     return len(old)
 
 
-def remove_empty(conn: Connection, which: ColumnElement[bool]) -> int:
+def remove_empty(conn: Transaction, which: ColumnElement[bool]) -> int:
     """Of these conversations those in which nothing is said; how many."""
     mine = SAID.conversation_id == TALK.id
     empty = ~select(SAID.turn_id).where(mine).exists()
-    return conn.execute(delete(conversations).where(which, empty)).rowcount
+    return conn.remove(conversations, which, empty)
 
 
-def told_anew(conn: Connection, ids: Sequence[str], *, titles: bool = False) -> int:
+def told_anew(conn: Transaction, ids: Sequence[str], *, titles: bool = False) -> int:
     """Figures and missing titles of these conversations (with ``titles`` also those that nobody gave them), after their
     messages have changed. Empty ones go; how many."""
     gone = 0
@@ -175,27 +168,27 @@ def told_anew(conn: Connection, ids: Sequence[str], *, titles: bool = False) -> 
             "tokens_out": func.coalesce(func.sum(SAID.tokens_out), 0),
         }
         told = {name: select(value).where(mine).scalar_subquery() for name, value in figures.items()}
-        conn.execute(update(conversations).where(these).values(told))
+        conn.change(conversations, these, **told)
         _retitle(conn, these, titles)
     return gone
 
 
-def _retitle(conn: Connection, these: ColumnElement[bool], titles: bool) -> None:
+def _retitle(conn: Transaction, these: ColumnElement[bool], titles: bool) -> None:
     wants = TALK.titled_at.is_(None) if titles else TALK.title == ""
     for row in conn.execute(select(TALK.id, TALK.title).where(these, wants)).all():
         mine = and_(SAID.conversation_id == row.id, SAID.role == Role.USER.value)
         first = select(SAID.content).where(mine).order_by(SAID.place).limit(1)
         title = title_of(conn.execute(first).scalar() or "")
         if title != row.title:
-            conn.execute(update(conversations).where(TALK.id == row.id).values(title=title))
+            conn.change(conversations, TALK.id == row.id, title=title)
 
 
-def forget_said(conn: Connection, scope: Scope, at: float, *, now: float) -> Counter[str]:
+def forget_said(conn: Transaction, scope: Scope, at: float, *, now: float) -> Counter[str]:
     """All of the scope that was said then or before; how many messages and conversations. A title that somebody gave,
     and tags, go with it, unless they were given later. Answers that may repeat it are withheld."""
     mine = within(conversations, scope)
     theirs = select(TALK.id).where(mine)
-    conn.execute(update(conversations).where(mine, TALK.titled_at <= at).values(title="", tags="", titled_at=None))
+    conn.change(conversations, mine, TALK.titled_at <= at, title="", tags="", titled_at=None)
     said = and_(SAID.user_id == scope.user, SAID.conversation_id.in_(theirs), SAID.turn_at <= at)
     begun = _begun(conn, said, now)
     gone = remove_messages(conn, said)
@@ -204,7 +197,7 @@ def forget_said(conn: Connection, scope: Scope, at: float, *, now: float) -> Cou
     return +gone
 
 
-def forget_turns_said(conn: Connection, told: Mapping[str, float], user: str, *, now: float) -> tuple[int, Reaches]:
+def forget_turns_said(conn: Transaction, told: Mapping[str, float], user: str, *, now: float) -> tuple[int, Reaches]:
     """Turns of the user that a memory was learnt from which somebody had erased: what was said in them until then; how
     many messages, and where in their conversations."""
     number, begun = 0, _where_said(conn, told, user, now)
@@ -214,19 +207,19 @@ def forget_turns_said(conn: Connection, told: Mapping[str, float], user: str, *,
     return number, begun
 
 
-def _where_said(conn: Connection, told: Mapping[str, float], user: str, now: float) -> Reaches:
+def _where_said(conn: Transaction, told: Mapping[str, float], user: str, now: float) -> Reaches:
     """Also of turns that are not recorded, or not yet, in conversations that are."""
     begun: Reaches = {}
-    for row in among(conn, turns.c.id, sorted(told)):
+    for row in conn.among(turns.c.id, sorted(told)):
         if row.user_id == user and row.opened_at is not None and row.opened_at <= told[row.id]:
             widen(begun, conversation_id(row_scope(row)), Reach(begin_of(row.opened_at, row.id), now))
-    for row in among(conn, SAID.turn_id, sorted(told)):
+    for row in conn.among(SAID.turn_id, sorted(told)):
         if row.user_id == user and row.turn_at <= told[row.turn_id]:
             widen(begun, row.conversation_id, Reach(row.place, now))
     return begun
 
 
-def forget_marked_turns_said(conn: Connection, told: Mapping[str, float]) -> int:
+def forget_marked_turns_said(conn: Transaction, told: Mapping[str, float]) -> int:
     """What an older copy still has of turns that a memory was learnt from which somebody had erased, by the digests of
     their ids; how many messages."""
     number = 0
@@ -241,7 +234,7 @@ def forget_marked_turns_said(conn: Connection, told: Mapping[str, float]) -> int
     return number
 
 
-def _begun(conn: Connection, said: ColumnElement[bool], until: float) -> dict[str, Reaches]:
+def _begun(conn: Transaction, said: ColumnElement[bool], until: float) -> dict[str, Reaches]:
     """Where these messages begin in their conversations, by user."""
     first = select(SAID.user_id, SAID.conversation_id, func.min(SAID.place).label("place")).where(said)
     begun: dict[str, Reaches] = {}
@@ -250,13 +243,13 @@ def _begun(conn: Connection, said: ColumnElement[bool], until: float) -> dict[st
     return begun
 
 
-def mark_conversations(conn: Connection, marked: Iterable[tuple[str, float]]) -> None:
+def mark_conversations(conn: Transaction, marked: Iterable[tuple[str, float]]) -> None:
     """What was said in them then or before is turned away from now on. A mark moves on to a later time, never back."""
     rows = [{"id": each, "forgotten_at": at} for each, at in sorted(marked)]
-    raise_times(conn, forgotten_conversations.c.forgotten_at, rows)
+    conn.raise_times(forgotten_conversations.c.forgotten_at, rows)
 
 
-def forget_marked_conversations(conn: Connection) -> Counter[str]:
+def forget_marked_conversations(conn: Transaction) -> Counter[str]:
     """What an older copy still has of conversations that were removed."""
     counts: Counter[str] = Counter()
     for row in conn.execute(select(forgotten_conversations)).all():
@@ -270,14 +263,14 @@ def forget_marked_conversations(conn: Connection) -> Counter[str]:
 class Doors:
     """What is erased, of some turns and conversations: whether what was said then may still come in."""
 
-    def __init__(self, conn: Connection, scopes: Iterable[Scope], turn_ids: Iterable[str], ids: Iterable[str]) -> None:
+    def __init__(self, conn: Transaction, scopes: Iterable[Scope], turn_ids: Iterable[str], ids: Iterable[str]) -> None:
         self._marks = marks.of_users(conn, {scope.user for scope in scopes})
         digests = {marks.digest(turn): turn for turn in turn_ids}
         self._turns: dict[str, float] = {}
-        for row in among(conn, forgotten_memories.c.turn_digest, sorted(digests)):
+        for row in conn.among(forgotten_memories.c.turn_digest, sorted(digests)):
             turn = digests[row.turn_digest]
             self._turns[turn] = max(row.forgotten_at, self._turns.get(turn, row.forgotten_at))
-        found = among(conn, forgotten_conversations.c.id, sorted(set(ids)))
+        found = conn.among(forgotten_conversations.c.id, sorted(set(ids)))
         self._conversations = {row.id: row.forgotten_at for row in found}
 
     def shut(self, scope: Scope, turn: str, talk: str, at: float) -> bool:

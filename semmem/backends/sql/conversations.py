@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, literal_column, or_, select, update
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.conversation_rows import (
@@ -25,7 +25,7 @@ from semmem.backends.sql.conversation_rows import (
     told_anew,
 )
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
-from semmem.backends.sql.rows import Prepared, among, row_scope, upsert_into
+from semmem.backends.sql.rows import Prepared, Transaction, later, row_scope, upsert_into
 from semmem.backends.sql.tables import ERASED, SAID, TALK, conversation_messages, conversations, turns
 from semmem.backends.sql.withholding import Reach, Reaches, flagged, hold, late, widen, withheld_before
 from semmem.memory import Role, Scope
@@ -55,7 +55,7 @@ class SqlConversations(JournalPart):
     """ConversationRecording and ContinuedConversations."""
 
     @quiet_write
-    def record_said(self, conn: Connection, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
+    def record_said(self, conn: Transaction, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:
         ids = sorted({turn for half in halves for turn in (half.turn_id, *half.earlier)})
         locks.users_shared(conn, {row.user_id for row in _turns(conn, ids).values() if row.user_id})
         known = _turns(conn, ids)  # once more: an erasure may have come between
@@ -73,7 +73,7 @@ class SqlConversations(JournalPart):
         return Recorded(kept, waiting, away, removed)
 
     @quiet_write
-    def prune_conversations(self, conn: Connection, *, said_before: float) -> Counter[str]:
+    def prune_conversations(self, conn: Transaction, *, said_before: float) -> Counter[str]:
         """As in the port, at most ``prune_rows_max`` messages at a time; whoever calls goes on until there are none."""
         old = SAID.turn_at < said_before
         gone = remove_messages(conn, old, rows_max=self._limits.prune_rows_max)
@@ -83,16 +83,16 @@ class SqlConversations(JournalPart):
         return gone
 
     @one_read
-    def continued(self, conn: Connection, scope: Scope) -> Continued | None:
+    def continued(self, conn: Transaction, scope: Scope) -> Continued | None:
         name = conversation_id(scope)
-        row = conn.execute(select(conversations).where(TALK.id == name, TALK.user_id == scope.user)).one_or_none()
+        row = conn.row_of(conversations, TALK.id == name, TALK.user_id == scope.user)
         if row is not None:
             return Continued(name, row.progress, row.last_answer, row.messages)
         return _elsewhere(conn, scope)
 
     @quiet_write
     def claim_conversation(
-        self, conn: Connection, scope: Scope, seen: Continued | None, claim: str, *, now: float, per_user_max: int
+        self, conn: Transaction, scope: Scope, seen: Continued | None, claim: str, *, now: float, per_user_max: int
     ) -> bool:
         locks.users_shared(conn, [scope.user])
         name = conversation_id(scope)
@@ -101,8 +101,8 @@ class SqlConversations(JournalPart):
         return _begun(conn, scope, claim, now, per_user_max) if seen is None else _taken(conn, seen, claim)
 
 
-def _turns(conn: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
-    return {row.id: row for row in among(conn, turns.c.id, ids)}
+def _turns(conn: Transaction, ids: Sequence[str]) -> dict[str, Row[Any]]:
+    return {row.id: row for row in conn.among(turns.c.id, ids)}
 
 
 def _is_here(turn: Row[Any] | None) -> bool:
@@ -149,7 +149,7 @@ def _kept(said: Said, step: Step, turn: Row[Any], after: str, chars_max: int) ->
     )
 
 
-def _write(conn: Connection, messages: Sequence[tuple[Scope, KeptMessage]]) -> int:
+def _write(conn: Transaction, messages: Sequence[tuple[Scope, KeptMessage]]) -> int:
     """How many are new. Conversations first and in one order: whoever has their rows is alone with their figures."""
     begun: dict[str, KeptConversation] = {}
     for scope, message in messages:
@@ -166,7 +166,7 @@ def _write(conn: Connection, messages: Sequence[tuple[Scope, KeptMessage]]) -> i
 
 
 def _write_messages(
-    conn: Connection, told: Sequence[tuple[str, Scope, KeptMessage]], erased: Reaches | None = None, **origin: bool
+    conn: Transaction, told: Sequence[tuple[str, Scope, KeptMessage]], erased: Reaches | None = None, **origin: bool
 ) -> None:
     """Into conversations whose rows the caller has: so nobody else withholds anything of them meanwhile. ``erased``:
     what is left out of them."""
@@ -180,9 +180,8 @@ def _write_messages(
     hold(conn, news)
 
 
-def _number(conn: Connection, ids: Sequence[str]) -> int:
-    these = SAID.conversation_id.in_(ids)
-    return int(conn.execute(select(func.count()).select_from(conversation_messages).where(these)).scalar_one())
+def _number(conn: Transaction, ids: Sequence[str]) -> int:
+    return conn.count(conversation_messages, SAID.conversation_id.in_(ids))
 
 
 def _conversations_upsert(dialect: str) -> Any:
@@ -193,12 +192,10 @@ def _conversations_upsert(dialect: str) -> Any:
         index_elements=["id"],
         set_={
             "created_at": case((new.created_at < old.created_at, new.created_at), else_=old.created_at),
-            "updated_at": case((new.updated_at > old.updated_at, new.updated_at), else_=old.updated_at),
+            "updated_at": later(old.updated_at, new.updated_at),
             "progress": case((new.progress != "", new.progress), else_=old.progress),
             "withheld_from": case((_from_earlier(old, new), new.withheld_from), else_=old.withheld_from),
-            "withheld_until": case(
-                (new.withheld_until > old.withheld_until, new.withheld_until), else_=old.withheld_until
-            ),
+            "withheld_until": later(old.withheld_until, new.withheld_until),
         },
     )
 
@@ -236,7 +233,7 @@ _MESSAGES = Prepared(_messages_upsert, message_row(_ANY_MESSAGE, "", ""))
 
 
 def _make_room(
-    conn: Connection, touched: Sequence[str], users: Iterable[str], limits: ConversationLimits
+    conn: Transaction, touched: Sequence[str], users: Iterable[str], limits: ConversationLimits
 ) -> Counter[str]:
     """Of too many messages or conversations the oldest go."""
     removed: Counter[str] = Counter()
@@ -252,7 +249,7 @@ def _make_room(
 
 
 def write_copy(
-    conn: Connection, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
+    conn: Transaction, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
 ) -> bool:
     """As ``put_conversation`` in the port says; whether anything of it was kept."""
     locks.users_shared(conn, [kept.scope.user])
@@ -274,7 +271,7 @@ def write_copy(
     return True
 
 
-def _write_empty(conn: Connection, kept: KeptConversation, doors: Doors, limits: ConversationLimits) -> bool:
+def _write_empty(conn: Transaction, kept: KeptConversation, doors: Doors, limits: ConversationLimits) -> bool:
     if doors.shut(kept.scope, "", kept.id, kept.created_at):
         return False
     _CONVERSATIONS.run(conn, [conversation_row(kept)])
@@ -282,7 +279,7 @@ def _write_empty(conn: Connection, kept: KeptConversation, doors: Doors, limits:
     return True
 
 
-def _elsewhere(conn: Connection, scope: Scope) -> Continued | None:
+def _elsewhere(conn: Transaction, scope: Scope) -> Continued | None:
     """What else of the user's has this name: a conversation of another project or agent, which is none of this
     request's, or a recorded or imported one by its id, whose history nobody vouches for."""
     session = scope.session or ""
@@ -295,23 +292,23 @@ def _elsewhere(conn: Connection, scope: Scope) -> Continued | None:
     return Continued(found[0], BROKEN if session in found else "")
 
 
-def _begun(conn: Connection, scope: Scope, claim: str, now: float, per_user_max: int) -> bool:
+def _begun(conn: Transaction, scope: Scope, claim: str, now: float, per_user_max: int) -> bool:
     kept = KeptConversation(conversation_id(scope), scope, "", now, now, progress=opened(claim))
-    row = upsert_into(conn.dialect.name, conversations).values(conversation_row(kept))
+    row = conn.upsert_into(conversations).values(conversation_row(kept))
     begins = conn.execute(row.on_conflict_do_nothing().returning(TALK.id)).one_or_none() is not None
     if begins:
         crowd_out(conn, scope.user, per_user_max)
     return begins
 
 
-def _taken(conn: Connection, seen: Continued, claim: str) -> bool:
+def _taken(conn: Transaction, seen: Continued, claim: str) -> bool:
     """Only where nothing has changed since: another request, its answer, or an erasure may have come between."""
     same = (TALK.progress == seen.progress, TALK.last_answer == seen.last_answer, TALK.messages == seen.messages)
     taken = update(conversations).where(TALK.id == seen.id, *same).values(progress=opened(claim))
     return conn.execute(taken).rowcount == 1
 
 
-def settle_claims(conn: Connection, halves: Iterable[tuple[Scope, SaidHalf]]) -> None:
+def settle_claims(conn: Transaction, halves: Iterable[tuple[Scope, SaidHalf]]) -> None:
     """What became of requests that named a conversation. The conversations' rows are the caller's by now."""
     for scope, half in halves:
         if half.failed:
@@ -320,7 +317,7 @@ def settle_claims(conn: Connection, halves: Iterable[tuple[Scope, SaidHalf]]) ->
             _settle_answered(conn, scope, half.step.claim, answer.answer_id if answer.whole else "")
 
 
-def _settle_answered(conn: Connection, scope: Scope, claim: str, answer_id: str) -> None:
+def _settle_answered(conn: Transaction, scope: Scope, claim: str, answer_id: str) -> None:
     """An answer that no history can have, as when its request was given none from here, ends it for good."""
     if not answer_id:
         _settle(conn, scope, None, progress=BROKEN)
@@ -328,6 +325,6 @@ def _settle_answered(conn: Connection, scope: Scope, claim: str, answer_id: str)
         _settle(conn, scope, [opened(claim), failed(claim)], progress=done(claim), last_answer=answer_id)
 
 
-def _settle(conn: Connection, scope: Scope, before: Sequence[str] | None, **told: str) -> None:
+def _settle(conn: Transaction, scope: Scope, before: Sequence[str] | None, **told: str) -> None:
     known = TALK.progress != "" if before is None else TALK.progress.in_(before)
-    conn.execute(update(conversations).where(TALK.id == conversation_id(scope), known).values(told))
+    conn.change(conversations, TALK.id == conversation_id(scope), known, **told)

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from semmem.backends.sql import marks
+from semmem.backends.sql.rows import Transaction
 from semmem.backends.sql.schema import bring_up_to_date
 from semmem.memory import SKEW_S
 from semmem.ports.errors import JournalDamaged, JournalError, JournalFull, JournalUnavailable
@@ -123,11 +124,11 @@ class Database(ABC):
         """``write`` that ``last_write`` does not count."""
         return await self.write(work)
 
-    def tell(self, conn: Connection, *, at_once: bool = True) -> None:  # noqa: B027  # a hook
+    def tell(self, conn: Transaction, *, at_once: bool = True) -> None:  # noqa: B027  # a hook
         """Other processes shall look for a batch when this transaction is committed; without ``at_once`` soon after
         it."""
 
-    def say(self, conn: Connection, word: str) -> None:  # noqa: B027  # a hook
+    def say(self, conn: Transaction, word: str) -> None:  # noqa: B027  # a hook
         """Other processes that listen hear it when this transaction is committed."""
 
     async def listen(self, heard: Callable[[str], None]) -> None:  # noqa: B027  # a hook
@@ -256,7 +257,7 @@ class JournalPart:
             self._clock.settled()
 
     async def _lower_marks(self, since: float) -> None:
-        await self._database.look(lambda conn: marks.lower(conn, since, self._clock.now()))
+        await self._database.look(lambda conn: marks.lower(Transaction(conn), since, self._clock.now()))
 
 
 def _time_ordered(now: float) -> str:
@@ -264,7 +265,7 @@ def _time_ordered(now: float) -> str:
     return f"{int(now * 1000):012x}{VERSION:x}{secrets.token_hex(2)[:3]}{VARIANT:x}{secrets.token_hex(8)[:15]}"
 
 
-Work = Callable[Concatenate[Part, Connection, P], T]
+Work = Callable[Concatenate[Part, Transaction, P], T]
 Call = Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]
 
 
@@ -288,7 +289,7 @@ def _call(way: str, work: Work[Part, P, T]) -> Call[Part, P, T]:
 
     @wraps(work)
     async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result: T = await getattr(part._database, way)(lambda conn: work(part, conn, *args, **kwargs))
+        result: T = await getattr(part._database, way)(lambda conn: work(part, Transaction(conn), *args, **kwargs))
         return result
 
     return call

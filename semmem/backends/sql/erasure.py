@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, delete, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Row, Table, and_, literal, or_, select
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.accounts import forget_answers
@@ -28,32 +28,30 @@ from semmem.backends.sql.database import ERASED as ERASED_NEWS
 from semmem.backends.sql.database import JournalPart, one_read, one_write
 from semmem.backends.sql.marks import lower
 from semmem.backends.sql.memory_records import HOLD, end_hold, hold_user, is_live, is_marked
-from semmem.backends.sql.rows import json_memory, raise_times, row_scope, scope_row, within
+from semmem.backends.sql.rows import Transaction, json_memory, row_scope, scope_row, within
 from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import (
     ERASED,
     IN_BATCH,
     LIVE,
+    MARKS,
     NARROWING,
+    NOT_LIVE,
+    SESSION_MARKS,
+    STATISTICS,
     WAITING,
     accesses,
     answers,
     batches,
     conversations,
-    dropped,
     erasures,
     forgotten,
-    forgotten_conversations,
     forgotten_memories,
     pending_erasures,
     provisional,
-    session_drifts,
-    session_ends,
-    session_pasts,
     turns,
     users,
     versions,
-    votes,
 )
 from semmem.backends.sql.unlearnt import drop_notes, end_batches
 from semmem.backends.sql.usage import forget_usage
@@ -62,14 +60,12 @@ from semmem.memory import SKEW_S, Forgetting, Memory, MemoryType, Scope
 from semmem.ports.erasure import Mark
 from semmem.ports.errors import JournalError
 
-_SCOPE = ("user_digest", "project_digest", "agent_digest", "session_digest")
 NOBODY = ("", "", "", "")
 """The scope of a mark that names no user, not even by a digest."""
-_MEMORY = ("user_digest", "memory_digest", "turn_digest")
 
 
 class SqlErasure(JournalPart):
-    """ErasureRecords and KnownErasures."""
+    """ErasureRecords and KnownErasures; and of MemoryRecords whether a memory is erased."""
 
     async def begin_erasure(
         self, what: Forgetting, *, now: float, turned_away: Sequence[str] = (), hold_s: float = 60.0
@@ -79,7 +75,7 @@ class SqlErasure(JournalPart):
 
     @one_write
     def _begin_erasure(
-        self, conn: Connection, what: Forgetting, *, now: float, turned_away: Sequence[str], hold_s: float
+        self, conn: Transaction, what: Forgetting, *, now: float, turned_away: Sequence[str], hold_s: float
     ) -> tuple[str, Counter[str]]:
         locks.user(conn, what.scope.user)
         self._database.say(conn, ERASED_NEWS)
@@ -95,35 +91,34 @@ class SqlErasure(JournalPart):
         return hold_user(conn, what.scope.user, now, hold_s) or "", counts
 
     @one_write
-    def withhold_answers(self, conn: Connection, user: str, memory_ids: Sequence[str], *, now: float) -> None:
+    def withhold_answers(self, conn: Transaction, user: str, memory_ids: Sequence[str], *, now: float) -> None:
         locks.user(conn, user)
         hid(conn, user, now)
         withhold(conn, user, now=now, memories=memory_ids)
 
     @one_write
-    def finish_erasure(self, conn: Connection, what: Forgetting, hold_id: str) -> None:
+    def finish_erasure(self, conn: Transaction, what: Forgetting, hold_id: str) -> None:
         """Nobody needs to know any more whose it was."""
         locks.user(conn, what.scope.user)
         end_hold(conn, hold_id)
-        live = select(batches.c.id).where(LIVE)
-        conn.execute(delete(erasures).where(erasures.c.batch_id == hold_id, erasures.c.batch_id.not_in(live)))
+        conn.remove(erasures, erasures.c.batch_id == hold_id, NOT_LIVE)
         self._database.say(conn, ERASED_NEWS)
-        this = and_(pending_erasures.c.id == erasure_id(what), pending_erasures.c.forgotten_at <= what.at)
-        conn.execute(delete(pending_erasures).where(this))
+        pending = pending_erasures.c
+        conn.remove(pending_erasures, pending.id == erasure_id(what), pending.forgotten_at <= what.at)
 
     @one_read
-    def pending_erasures(self, conn: Connection, *, limit: int) -> list[Forgetting]:
+    def pending_erasures(self, conn: Transaction, *, limit: int) -> list[Forgetting]:
         rows = conn.execute(select(pending_erasures).order_by(pending_erasures.c.forgotten_at).limit(limit))
         return [forgetting(row) for row in rows]
 
     @one_write
     def mark_memories(
-        self, conn: Connection, memories: Sequence[Memory], *, at: float, now: float | None = None
+        self, conn: Transaction, memories: Sequence[Memory], *, at: float, now: float | None = None
     ) -> int:
         now = at if now is None else now
         locks.users(conn, {memory.user for memory in memories})
         rows = [(memory.user, memory.id, memory.source.turn) for memory in memories]
-        _raise(conn, forgotten_memories, _MEMORY, [(*map(_digest, row), at) for row in rows])
+        _raise(conn, forgotten_memories, [(*map(_digest, row), at) for row in rows])
         number = 0
         for user in sorted({memory.user for memory in memories}):
             mine = [memory for memory in memories if memory.user == user]
@@ -134,10 +129,8 @@ class SqlErasure(JournalPart):
         return number
 
     @one_read
-    def marks(self, conn: Connection) -> list[Mark]:
-        scopes = conn.execute(select(forgotten).order_by(*(forgotten.c[name] for name in _SCOPE)))
-        single = conn.execute(select(forgotten_memories).order_by(*(forgotten_memories.c[name] for name in _MEMORY)))
-        removed = conn.execute(select(forgotten_conversations).order_by(forgotten_conversations.c.id))
+    def marks(self, conn: Transaction) -> list[Mark]:
+        scopes, single, removed = (conn.execute(select(each).order_by(*each.primary_key)) for each in MARKS)
         found = [Mark((row[0], row[1], row[2], row[3]), max(row.forgotten_at, row.ahead_at)) for row in scopes]
         found += [Mark(NOBODY, row.forgotten_at, conversation=row.id) for row in removed]
         return found + [
@@ -145,21 +138,21 @@ class SqlErasure(JournalPart):
         ]
 
     @one_write
-    def add_marks(self, conn: Connection, marks: Sequence[Mark]) -> None:
+    def add_marks(self, conn: Transaction, marks: Sequence[Mark]) -> None:
         if marks:
             forget_states(conn)
         scopes = [mark for mark in marks if not mark.memory and not mark.conversation]
-        _raise(conn, forgotten, _SCOPE, [(*mark.scope, mark.at) for mark in scopes])
+        _raise(conn, forgotten, [(*mark.scope, mark.at) for mark in scopes])
         mark_conversations(conn, [(mark.conversation, mark.at) for mark in marks if mark.conversation])
         for mark in scopes:
             if not any(mark.scope[1:]):
                 forget_usage(conn, mark.scope[0], mark.at)  # its digest is all that names the user here
         single = [(mark.scope[0], mark.memory, mark.turn, mark.at) for mark in marks if mark.memory]
-        _raise(conn, forgotten_memories, _MEMORY, single)
+        _raise(conn, forgotten_memories, single)
         lower(conn, self._clock.now(), self._clock.now())
 
     @one_read
-    def may_stay(self, conn: Connection, batch_id: str, memory: Memory) -> bool:
+    def may_stay(self, conn: Transaction, batch_id: str, memory: Memory) -> bool:
         """As WriteRecords says. A batch that has ended, or was cut off, hears of nothing that is forgotten since: only
         marks and erasures under way tell it."""
         if is_marked(conn, batch_id, memory.id):
@@ -167,21 +160,21 @@ class SqlErasure(JournalPart):
         return is_live(conn, batch_id) or not _is_meant(conn, memory)
 
     @one_read
-    def is_erased(self, conn: Connection, memory: Memory) -> bool:
+    def is_erased(self, conn: Transaction, memory: Memory) -> bool:
         return _is_meant(conn, memory)
 
     @one_read
-    def erased_among(self, conn: Connection, memories: Sequence[Memory]) -> set[str]:
+    def erased_among(self, conn: Transaction, memories: Sequence[Memory]) -> set[str]:
         single = _marked_until(conn, {memory.user for memory in memories})
         return {memory.id for memory in memories if _is_erased(conn, memory, single, of_a_copy=True)}
 
     @one_read
-    def erased_scopes(self, conn: Connection) -> list[Forgetting]:
+    def erased_scopes(self, conn: Transaction) -> list[Forgetting]:
         found = {what for scope in _named(conn) for what in _marks_over(conn, scope)}
         return sorted(found, key=lambda what: (what.at, repr(what.scope)))
 
     @one_write
-    def erase_marked(self, conn: Connection) -> Counter[str]:
+    def erase_marked(self, conn: Transaction) -> Counter[str]:
         forget_states(conn)  # they are made again of what may be kept
         until = marks.turns_forgotten(conn)
         counts = Counter(turns=_erase_marked_turns(conn, until))
@@ -192,7 +185,7 @@ class SqlErasure(JournalPart):
         return counts
 
 
-def _remember(conn: Connection, what: Forgetting) -> None:
+def _remember(conn: Transaction, what: Forgetting) -> None:
     row = scope_row(what.scope) | {
         "id": erasure_id(what),
         "narrowed": json.dumps([name for name in NARROWING if getattr(what.scope, name) is not None]),
@@ -200,7 +193,7 @@ def _remember(conn: Connection, what: Forgetting) -> None:
         "memory_id": what.memory_id,
         "forgotten_at": what.at,
     }
-    raise_times(conn, pending_erasures.c.forgotten_at, [row])
+    conn.raise_times(pending_erasures.c.forgotten_at, [row])
 
 
 def forgetting(row: Row[Any]) -> Forgetting:
@@ -219,7 +212,7 @@ def erasure_id(what: Forgetting) -> str:
 # --- turns and what hangs on them ------------------------------------------------------------------------------------
 
 
-def _erase_turns(conn: Connection, scope: Scope, at: float, now: float) -> Counter[str]:
+def _erase_turns(conn: Transaction, scope: Scope, at: float, now: float) -> Counter[str]:
     """Everything of the scope until ``at``, and the batches and holds that have it in their hands; how many of each.
 
     Of a turn its bare id stays until it is pruned, so that an answer that comes later is turned away.
@@ -227,11 +220,11 @@ def _erase_turns(conn: Connection, scope: Scope, at: float, now: float) -> Count
     # What is here and dated ahead was said before, by a clock that was ahead. Not so on a later try: it may be anew.
     ahead = now + SKEW_S if now - at < SKEW_S else math.inf
     mine = and_(within(turns, scope), or_(turns.c.opened_at <= at, turns.c.opened_at > ahead))
-    counts: Counter[str] = Counter(turns=conn.execute(select(func.count()).select_from(turns).where(mine)).scalar_one())
+    counts: Counter[str] = Counter(turns=conn.count(turns, mine))
     torn = set(conn.execute(select(turns.c.batch_id).where(mine, IN_BATCH).distinct()).scalars())
-    conn.execute(delete(answers).where(answers.c.turn_id.in_(select(turns.c.id).where(mine))))
+    conn.remove(answers, answers.c.turn_id.in_(select(turns.c.id).where(mine)))
     drop_notes(conn, mine)
-    conn.execute(update(turns).where(mine).values(bare_id(at)))
+    conn.change(turns, mine, **bare_id(at))
     counts["batches"] = _cut_batches(conn, scope, at, torn)
     counts["versions"] = _erase_versions(conn, scope, at)
     counts.update(forget_said(conn, scope, at, now=now))
@@ -249,7 +242,7 @@ def bare_id(at: float) -> dict[str, Any]:
     return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": ERASED, "done_at": at}
 
 
-def _cut_batches(conn: Connection, scope: Scope, at: float, torn: set[str]) -> int:
+def _cut_batches(conn: Transaction, scope: Scope, at: float, torn: set[str]) -> int:
     """Whoever learns from an erased turn, or holds the user, may write no more; turns said later wait for another
     batch. How many batches and holds were under way."""
     empty = ~select(turns.c.id).where(turns.c.batch_id == batches.c.id).exists()
@@ -257,17 +250,17 @@ def _cut_batches(conn: Connection, scope: Scope, at: float, torn: set[str]) -> i
     held = and_(batches.c.user_id == scope.user, batches.c.trigger_word == HOLD)
     cut = end_batches(conn, conn.execute(select(batches.c.id).where(LIVE, or_(lost, held))).scalars().all())
     over = and_(within(batches, scope), batches.c.status.is_not(None))
-    conn.execute(delete(batches).where(over, or_(batches.c.finished_at <= at, batches.c.finished_at.is_(None))))
+    conn.remove(batches, over, or_(batches.c.finished_at <= at, batches.c.finished_at.is_(None)))
     return cut
 
 
-def _erase_versions(conn: Connection, scope: Scope, at: float) -> int:
+def _erase_versions(conn: Transaction, scope: Scope, at: float) -> int:
     mine = within(versions, scope)
     rows = conn.execute(select(versions.c.memory_id, versions.c.version, versions.c.body).where(mine)).all()
     old = [row for row in rows if _said_at(row.body) <= at]
     for row in old:
-        this = and_(versions.c.memory_id == row.memory_id, versions.c.version == row.version)
-        conn.execute(delete(versions).where(versions.c.user_id == scope.user, this))
+        memory = (versions.c.user_id == scope.user, versions.c.memory_id == row.memory_id)
+        conn.remove(versions, *memory, versions.c.version == row.version)
     return len(old)
 
 
@@ -279,40 +272,38 @@ def _said_at(body: str) -> float:
         return -math.inf
 
 
-def _erase_sessions(conn: Connection, scope: Scope, at: float) -> None:
-    for marked_at in (session_ends.c.ended_at, session_drifts.c.drifted_at, session_pasts.c.forgotten_at):
+def _erase_sessions(conn: Transaction, scope: Scope, at: float) -> None:
+    for marked_at in SESSION_MARKS:
         table = marked_at.table
         these: ColumnElement[bool] = literal(True) if scope.session is None else table.c.session == scope.session
-        conn.execute(delete(table).where(table.c.user_id == scope.user, these, marked_at <= at))
+        conn.remove(table, table.c.user_id == scope.user, these, marked_at <= at)
 
 
-def _erase_user(conn: Connection, user: str, at: float) -> int:
-    live = select(batches.c.id).where(LIVE)
-    conn.execute(delete(erasures).where(erasures.c.user_id == user, erasures.c.batch_id.not_in(live)))
-    conn.execute(delete(users).where(users.c.user_id == user))
-    for table in (dropped, votes):
-        conn.execute(delete(table).where(table.c.user_id == user, table.c.last_at <= at))
-    used = forget_usage(conn, marks.digest(user), at)
-    return used + conn.execute(delete(accesses).where(accesses.c.user_id == user, accesses.c.last_at <= at)).rowcount
+def _erase_user(conn: Transaction, user: str, at: float) -> int:
+    conn.remove(erasures, erasures.c.user_id == user, NOT_LIVE)
+    conn.remove(users, users.c.user_id == user)
+    gone = {table: conn.remove(table, table.c.user_id == user, table.c.last_at <= at) for table in STATISTICS}
+    return gone[accesses] + forget_usage(conn, marks.digest(user), at)
 
 
 def _digest(name: str) -> str:
     return marks.digest(name) if name else ""
 
 
-def _raise(conn: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    """Marks move on to a later time, never back."""
-    named = [dict(zip((*names, "forgotten_at"), row, strict=True)) for row in sorted(rows)]
-    raise_times(conn, table.c.forgotten_at, named)
+def _raise(conn: Transaction, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Marks move on to a later time, never back. A row: the table's key, and the time."""
+    names = [*table.primary_key.columns.keys(), "forgotten_at"]
+    named = [dict(zip(names, row, strict=True)) for row in sorted(rows)]
+    conn.raise_times(table.c.forgotten_at, named)
 
 
-def _marked_until(conn: Connection, names: set[str]) -> dict[tuple[str, str], float]:
+def _marked_until(conn: Transaction, names: set[str]) -> dict[tuple[str, str], float]:
     mine = forgotten_memories.c.user_digest.in_([marks.digest(name) for name in names])
     return marks.memories_forgotten(conn, mine)
 
 
 def _is_erased(
-    conn: Connection, memory: Memory, single: dict[tuple[str, str], float], *, of_a_copy: bool = False
+    conn: Transaction, memory: Memory, single: dict[tuple[str, str], float], *, of_a_copy: bool = False
 ) -> bool:
     until = single.get((marks.digest(memory.user), marks.digest(memory.id)))
     if until is not None and memory.updated_at <= until:
@@ -321,16 +312,16 @@ def _is_erased(
     return marks.is_forgotten(conn, scope, memory.said_at, of_a_copy=of_a_copy)
 
 
-def _is_meant(conn: Connection, memory: Memory) -> bool:
+def _is_meant(conn: Transaction, memory: Memory) -> bool:
     """Whether an erasure took the memory, or is about to."""
     single = _marked_until(conn, {memory.user})
     if (marks.digest(memory.user), marks.digest(memory.id)) in single or _is_erased(conn, memory, single):
         return True
-    pending = conn.execute(select(pending_erasures).where(pending_erasures.c.user_id == memory.user))
+    pending = conn.rows_of(pending_erasures, pending_erasures.c.user_id == memory.user)
     return any(forgetting(row).covers(memory) for row in pending)
 
 
-def _named(conn: Connection) -> Iterator[Scope]:
+def _named(conn: Transaction) -> Iterator[Scope]:
     """Every scope of which this journal has anything."""
     for table in (turns, versions, conversations):
         columns = [table.c.user_id, *(table.c[name] for name in NARROWING)]
@@ -338,7 +329,7 @@ def _named(conn: Connection) -> Iterator[Scope]:
     yield from (Scope(name) for name in conn.execute(select(users.c.user_id)).scalars())
 
 
-def _marks_over(conn: Connection, scope: Scope) -> Iterator[Forgetting]:
+def _marks_over(conn: Transaction, scope: Scope) -> Iterator[Forgetting]:
     """The marks that cover what was said in exactly this scope, with its names in place of their digests."""
     for row in conn.execute(select(forgotten).where(forgotten.c.user_digest == marks.digest(scope.user))):
         named = [name for name in NARROWING if getattr(row, f"{name}_digest")]
@@ -347,19 +338,19 @@ def _marks_over(conn: Connection, scope: Scope) -> Iterator[Forgetting]:
             yield Forgetting(Scope(scope.user, **given), max(row.forgotten_at, row.ahead_at))
 
 
-def _erase_marked_turns(conn: Connection, until: dict[str, float]) -> int:
+def _erase_marked_turns(conn: Transaction, until: dict[str, float]) -> int:
     """Turns from which a marked memory was learnt, and that would be learnt from again; only their ids stay."""
     locks.users(conn, {row.user_id for row in _marked(conn, until)})
     doomed = _marked(conn, until)  # once more: a batch may have taken some of them before the locks were had
     end_batches(conn, sorted({row.batch_id for row in doomed if row.batch_id}))
     for row in doomed:
-        conn.execute(delete(answers).where(answers.c.turn_id == row.id))
-        conn.execute(delete(provisional).where(provisional.c.turn_id == row.id))
-        conn.execute(update(turns).where(turns.c.id == row.id).values(bare_id(until[marks.digest(row.id)])))
+        conn.remove(answers, answers.c.turn_id == row.id)
+        conn.remove(provisional, provisional.c.turn_id == row.id)
+        conn.change(turns, turns.c.id == row.id, **bare_id(until[marks.digest(row.id)]))
     return len(doomed)
 
 
-def _marked(conn: Connection, until: dict[str, float]) -> list[Row[Any]]:
+def _marked(conn: Transaction, until: dict[str, float]) -> list[Row[Any]]:
     return [row for row in conn.execute(select(turns).where(or_(WAITING, IN_BATCH))) if _is_marked(row, until)]
 
 
@@ -368,14 +359,13 @@ def _is_marked(row: Row[Any], until: dict[str, float]) -> bool:
     return at is not None and row.opened_at <= at
 
 
-def _erase_beside(conn: Connection, single: Container[tuple[str, str]]) -> Counter[str]:
+def _erase_beside(conn: Transaction, single: Container[tuple[str, str]]) -> Counter[str]:
     """Versions and statistics of marked memories."""
     counts: Counter[str] = Counter()
-    for table in (versions, accesses, dropped, votes):
+    for table in (versions, *STATISTICS):
         word = "versions" if table is versions else "statistics"
         ids = conn.execute(select(table.c.user_id, table.c.memory_id).distinct())
         for user, memory_id in [(row.user_id, row.memory_id) for row in ids]:
             if (marks.digest(user), marks.digest(memory_id)) in single:
-                this = and_(table.c.user_id == user, table.c.memory_id == memory_id)
-                counts[word] += conn.execute(delete(table).where(this)).rowcount
+                counts[word] += conn.remove(table, table.c.user_id == user, table.c.memory_id == memory_id)
     return counts

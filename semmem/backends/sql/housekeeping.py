@@ -7,25 +7,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import OBEYED, REPLICA, VERSION, JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.erasure import erasure_id
 from semmem.backends.sql.memory_records import HOLD
 from semmem.backends.sql.recording import prune_said
-from semmem.backends.sql.rows import know_users, put
+from semmem.backends.sql.rows import Transaction, know_users
 from semmem.backends.sql.tables import (
     IN_BATCH,
     LIVE,
     LONELY,
     REFUSED,
+    SESSION_MARKS,
+    STATISTICS,
     WAITING,
-    accesses,
     answers,
     batches,
     conversations,
-    dropped,
     journal_schema,
     obeyed,
     pending_erasures,
@@ -34,15 +34,12 @@ from semmem.backends.sql.tables import (
     reindexes,
     replicas,
     resting,
-    session_drifts,
-    session_ends,
     session_pasts,
     session_states,
     shown_blocks,
     turns,
     users,
     versions,
-    votes,
 )
 from semmem.backends.sql.unlearnt import WITHDRAWN, prune_notes
 from semmem.memory import Forgetting
@@ -80,38 +77,40 @@ class SqlHousekeeping(JournalPart):
 
     async def prune(self, *, done_before: float) -> int:
         """In transactions of ``prune_rows_max`` rows."""
-        number = await self._prune(lambda conn: _prune_turns(conn, done_before, self._limits.prune_rows_max))
-        await self._prune(lambda conn: prune_said(conn, done_before, self._limits.prune_rows_max))
+        number = await self._prune_all(_prune_turns, done_before)
+        await self._prune_all(prune_said, done_before)
         await self._prune_leftovers(done_before)
         return number
 
-    async def _prune(self, rows: Callable[[Connection], int]) -> int:
+    async def _prune_all(self, some: Callable[[Transaction, float, int], int], done_before: float) -> int:
         number = 0
         while True:
-            pruned = await self._database.write(rows)
+            pruned = await self._prune_some(some, done_before)
             number += pruned
             if pruned < self._limits.prune_rows_max:
                 return number
 
     @one_write
-    def _prune_leftovers(self, conn: Connection, done_before: float) -> None:
-        """Finished batches, names of answers whose turn is gone, and marks of sessions of which nothing waits any
-        more."""
-        gone = ~select(turns.c.id).where(turns.c.id == answers.c.turn_id).exists()
-        conn.execute(delete(answers).where(answers.c.answered_at < done_before, gone))
-        conn.execute(delete(batches).where(batches.c.status.is_not(None), batches.c.finished_at < done_before))
-        prune_notes(conn)
-        conn.execute(delete(resting).where(resting.c.batch_id.not_in(select(batches.c.id).where(LIVE))))
-        for marked_at in (session_ends.c.ended_at, session_drifts.c.drifted_at):
-            table = marked_at.table
-            waits = and_(WAITING, turns.c.user_id == table.c.user_id, turns.c.session == table.c.session)
-            conn.execute(delete(table).where(marked_at < done_before, ~select(turns.c.id).where(waits).exists()))
-        past = session_pasts.c
-        left = select(turns.c.id).where(turns.c.user_id == past.user_id, turns.c.session == past.session)
-        conn.execute(delete(session_pasts).where(past.forgotten_at < done_before, ~left.exists()))
+    def _prune_some(self, conn: Transaction, some: Callable[[Transaction, float, int], int], done_before: float) -> int:
+        return some(conn, done_before, self._limits.prune_rows_max)
 
     @one_write
-    def prune_marks(self, conn: Connection, *, forgotten_before: float) -> None:
+    def _prune_leftovers(self, conn: Transaction, done_before: float) -> None:
+        """Finished batches, names of answers whose turn is gone, and marks of sessions of which nothing waits any
+        more, or where they say what is forgotten, nothing is here."""
+        gone = ~select(turns.c.id).where(turns.c.id == answers.c.turn_id).exists()
+        conn.remove(answers, answers.c.answered_at < done_before, gone)
+        conn.remove(batches, batches.c.status.is_not(None), batches.c.finished_at < done_before)
+        prune_notes(conn)
+        conn.remove(resting, resting.c.batch_id.not_in(select(batches.c.id).where(LIVE)))
+        for marked_at in SESSION_MARKS:
+            mark = marked_at.table.c
+            left = select(turns.c.id).where(turns.c.user_id == mark.user_id, turns.c.session == mark.session)
+            needed = left if marked_at.table is session_pasts else left.where(WAITING)
+            conn.remove(marked_at.table, marked_at < done_before, ~needed.exists())
+
+    @one_write
+    def prune_marks(self, conn: Transaction, *, forgotten_before: float) -> None:
         marks.prune(conn, forgotten_before)
 
     async def purge(self) -> bool:
@@ -122,7 +121,7 @@ class SqlHousekeeping(JournalPart):
         await self._database.check_room()
 
     @one_read
-    def counts(self, conn: Connection) -> dict[str, int]:
+    def counts(self, conn: Transaction) -> dict[str, int]:
         """``open`` and ``ready`` wait; ``leased`` are in a batch; ``done``, ``refused``; ``lonely`` closed halves.
 
         Each number comes from one partial index: done turns, which are most, are never read with their texts.
@@ -130,21 +129,21 @@ class SqlHousekeeping(JournalPart):
         return dict(conn.execute(_COUNTS).mappings().one())
 
     @one_read
-    def health(self, conn: Connection) -> None:
+    def health(self, conn: Transaction) -> None:
         """One read from the file. It does not prove that there is room to write."""
         conn.execute(select(journal_schema.c.version)).one()
 
     @one_write
-    def register_user(self, conn: Connection, user: str) -> None:
+    def register_user(self, conn: Transaction, user: str) -> None:
         know_users(conn, [user])
 
     @one_read
-    def users_due(self, conn: Connection, *, maintained_before: float, limit: int) -> list[str]:
+    def users_due(self, conn: Transaction, *, maintained_before: float, limit: int) -> list[str]:
         due = select(users.c.user_id).where(users.c.kept_at < maintained_before).order_by(users.c.kept_at).limit(limit)
         return list(conn.execute(due).scalars())
 
     @one_read
-    def users_after(self, conn: Connection, user: str, *, limit: int) -> list[str]:
+    def users_after(self, conn: Transaction, user: str, *, limit: int) -> list[str]:
         """Of an erased turn nobody knows whose it was: its user is empty."""
         known = (
             select(table.c.user_id).where(table.c.user_id > user).distinct().order_by(table.c.user_id).limit(limit)
@@ -153,7 +152,7 @@ class SqlHousekeeping(JournalPart):
         return sorted({name for each in known for name in conn.execute(each).scalars()})[:limit]
 
     @one_read
-    def users_active(self, conn: Connection, *, limit: int) -> list[str]:
+    def users_active(self, conn: Transaction, *, limit: int) -> list[str]:
         """Read along the indexes, so that it takes as long in a large journal as in a small one."""
         lately = (
             select(turns.c.user_id).where(WAITING).order_by(turns.c.opened_at.desc()),
@@ -169,29 +168,29 @@ class SqlHousekeeping(JournalPart):
         return list(found)
 
     @one_write
-    def mark_maintained(self, conn: Connection, user: str, *, now: float) -> None:
-        conn.execute(update(users).where(users.c.user_id == user).values(kept_at=now))
+    def mark_maintained(self, conn: Transaction, user: str, *, now: float) -> None:
+        conn.change(users, users.c.user_id == user, kept_at=now)
 
     @one_read
-    def recorded_ids(self, conn: Connection, user: str) -> set[str]:
+    def recorded_ids(self, conn: Transaction, user: str) -> set[str]:
         """What its batch removed is kept as a version on purpose, until its turn is pruned."""
         withdrawn = select(provisional.c.memory_id).where(
             provisional.c.user_id == user, provisional.c.state == WITHDRAWN
         )
         found = (
             select(table.c.memory_id).where(table.c.user_id == user, table.c.memory_id.not_in(withdrawn))
-            for table in (versions, accesses, dropped, votes)
+            for table in (versions, *STATISTICS)
         )
         return {memory_id for each in found for memory_id in conn.execute(each).scalars()}
 
     @one_write
-    def forget_user(self, conn: Connection, user: str) -> None:
+    def forget_user(self, conn: Transaction, user: str) -> None:
         locks.user(conn, user)
-        for table in (users, accesses, dropped, votes, versions):
-            conn.execute(delete(table).where(table.c.user_id == user))
+        for table in (users, versions, *STATISTICS):
+            conn.remove(table, table.c.user_id == user)
 
     @one_read
-    def work(self, conn: Connection, *, ended_after: float, limit: int) -> Work:
+    def work(self, conn: Transaction, *, ended_after: float, limit: int) -> Work:
         waiting, oldest_at = conn.execute(select(func.count(), func.min(turns.c.opened_at)).where(WAITING)).one()
         by_word = select(batches.c.status, func.count().label("number")).where(
             _ENDED, batches.c.finished_at > ended_after
@@ -200,7 +199,7 @@ class SqlHousekeeping(JournalPart):
             waiting,
             oldest_at,
             _live(conn, limit),
-            conn.execute(select(func.count()).select_from(batches).where(_LIVE)).scalar_one(),
+            conn.count(batches, _LIVE),
             _ended(conn, limit),
             {row.status: row.number for row in conn.execute(by_word.group_by(batches.c.status))},
         )
@@ -212,101 +211,98 @@ class SqlHousekeeping(JournalPart):
         await self._database.listen(heard)
 
     @quiet_write
-    def tell_all(self, conn: Connection, word: str) -> None:
+    def tell_all(self, conn: Transaction, word: str) -> None:
         """All processes that listen hear the word. A server takes 7,999 bytes."""
         self._database.say(conn, word)
 
     @quiet_write
-    def show_life(self, conn: Connection, *, now: float, dead_before: float) -> int:
+    def show_life(self, conn: Transaction, *, now: float, dead_before: float) -> int:
         """This replica is alive. Those that were not for so long are forgotten: how many."""
-        put(conn, replicas, {"id": self.replica_id, "seen_at": now})
-        lost = conn.execute(delete(replicas).where(replicas.c.seen_at < dead_before)).rowcount
-        conn.execute(delete(obeyed).where(obeyed.c.erasure_id.not_in(select(pending_erasures.c.id))))
-        return int(lost)
+        conn.put(replicas, id=self.replica_id, seen_at=now)
+        conn.remove(obeyed, obeyed.c.erasure_id.not_in(select(pending_erasures.c.id)))
+        return conn.remove(replicas, replicas.c.seen_at < dead_before)
 
     @quiet_write
-    def leave(self, conn: Connection) -> None:
+    def leave(self, conn: Transaction) -> None:
         """Nobody needs to wait for this replica any more."""
-        conn.execute(delete(replicas).where(replicas.c.id == self.replica_id))
+        conn.remove(replicas, replicas.c.id == self.replica_id)
 
     @one_read
-    def replicas(self, conn: Connection) -> Sequence[Replica]:
+    def replicas(self, conn: Transaction) -> Sequence[Replica]:
         """The part of WorkRecords that is about replicas."""
         rows = conn.execute(select(replicas.c.id, replicas.c.seen_at).order_by(replicas.c.id)).all()
         return [Replica(row.id, row.seen_at, _began(row.id), row.id == self.replica_id) for row in rows]
 
     @quiet_write
-    def obey(self, conn: Connection, what: Forgetting, turned_away: Sequence[str]) -> None:
+    def obey(self, conn: Transaction, what: Forgetting, turned_away: Sequence[str]) -> None:
         locks.user(conn, what.scope.user)
         marks.shut(conn, [(turn_id, what.at) for turn_id in turned_away])
         now = self._clock.now()
         marks.lower(conn, now, now)  # all that this one took until now it has dropped
-        put(conn, obeyed, {"erasure_id": erasure_id(what), "replica_id": self.replica_id, "forgotten_at": what.at})
+        conn.put(obeyed, erasure_id=erasure_id(what), replica_id=self.replica_id, forgotten_at=what.at)
         self._database.say(conn, OBEYED)
 
     @one_read
-    def not_obeyed(self, conn: Connection, what: Forgetting) -> int:
+    def not_obeyed(self, conn: Transaction, what: Forgetting) -> int:
         this = and_(obeyed.c.erasure_id == erasure_id(what), obeyed.c.forgotten_at >= what.at)
-        others = replicas.c.id.not_in(select(obeyed.c.replica_id).where(this))
-        return conn.execute(
-            select(func.count()).select_from(replicas).where(others, replicas.c.id != self.replica_id)
-        ).scalar_one()
+        return self._others_but(conn, select(obeyed.c.replica_id).where(this))
+
+    def _others_but(self, conn: Transaction, these: Select[Any]) -> int:
+        return conn.count(replicas, replicas.c.id != self.replica_id, replicas.c.id.not_in(these))
 
     @one_read
-    def reindex(self, conn: Connection, store: str) -> Reindex | None:
+    def reindex(self, conn: Transaction, store: str) -> Reindex | None:
         return _known(conn, store)
 
     @quiet_write
-    def begin_reindex(self, conn: Connection, store: str, begun: Reindex) -> Reindex:
+    def begin_reindex(self, conn: Transaction, store: str, begun: Reindex) -> Reindex:
         present = _known(conn, store)
         if present is not None and present.target == begun.target:
             return present
-        put(conn, reindexes, {"store": store, **_row(begun), "claimed_by": None, "claimed_until": 0.0})
-        conn.execute(delete(reindex_writers).where(reindex_writers.c.replica_id.not_in(select(replicas.c.id))))
+        conn.put(reindexes, store=store, **_row(begun), claimed_by=None, claimed_until=0.0)
+        conn.remove(reindex_writers, reindex_writers.c.replica_id.not_in(select(replicas.c.id)))
         return begun
 
     @quiet_write
-    def claim_reindex(self, conn: Connection, store: str, *, now: float, lease_s: float) -> bool:
+    def claim_reindex(self, conn: Transaction, store: str, *, now: float, lease_s: float) -> bool:
         free = or_(reindexes.c.claimed_by == self.replica_id, reindexes.c.claimed_until <= now)
-        claim = update(reindexes).where(reindexes.c.store == store, free)
-        return conn.execute(claim.values(claimed_by=self.replica_id, claimed_until=now + lease_s)).rowcount == 1
+        claim = {"claimed_by": self.replica_id, "claimed_until": now + lease_s}
+        return conn.change(reindexes, reindexes.c.store == store, free, **claim) == 1
 
     @quiet_write
-    def note_reindex(self, conn: Connection, store: str, noted: Reindex, *, now: float, lease_s: float) -> bool:
+    def note_reindex(self, conn: Transaction, store: str, noted: Reindex, *, now: float, lease_s: float) -> bool:
         mine = and_(reindexes.c.store == store, reindexes.c.claimed_by == self.replica_id)
         row = {**_row(noted), "claimed_until": now + lease_s}
-        return conn.execute(update(reindexes).where(mine, reindexes.c.target == noted.target).values(row)).rowcount == 1
+        return conn.change(reindexes, mine, reindexes.c.target == noted.target, **row) == 1
 
     @quiet_write
-    def end_reindex(self, conn: Connection, store: str) -> None:
-        conn.execute(delete(reindexes).where(reindexes.c.store == store))
+    def end_reindex(self, conn: Transaction, store: str) -> None:
+        conn.remove(reindexes, reindexes.c.store == store)
 
     @quiet_write
-    def writes_to(self, conn: Connection, target: str) -> None:
-        put(conn, reindex_writers, {"replica_id": self.replica_id, "target": target})
+    def writes_to(self, conn: Transaction, target: str) -> None:
+        conn.put(reindex_writers, replica_id=self.replica_id, target=target)
 
     @one_read
-    def not_writing(self, conn: Connection, target: str) -> int:
-        writing = select(reindex_writers.c.replica_id).where(reindex_writers.c.target == target)
-        others = and_(replicas.c.id != self.replica_id, replicas.c.id.not_in(writing))
-        return conn.execute(select(func.count()).select_from(replicas).where(others)).scalar_one()
+    def not_writing(self, conn: Transaction, target: str) -> int:
+        return self._others_but(conn, select(reindex_writers.c.replica_id).where(reindex_writers.c.target == target))
 
 
-def _prune_turns(conn: Connection, done_before: float, rows_max: int) -> int:
+def _prune_turns(conn: Transaction, done_before: float, rows_max: int) -> int:
     """At most ``rows_max`` turns and lonely halves; how many there were."""
     done = turns.c.done_at < done_before
     lonely = and_(LONELY, turns.c.closed_at < done_before)
     number = 0
     for old in (done, lonely):
         some = select(turns.c.id).where(old).limit(rows_max - number)
-        number += conn.execute(delete(turns).where(turns.c.id.in_(some), old)).rowcount
+        number += conn.remove(turns, turns.c.id.in_(some), old)
     return number
 
 
 # --- batches in figures, each out of an index ------------------------------------------------------------------------
 
 
-def _live(conn: Connection, limit: int) -> list[LiveBatch]:
+def _live(conn: Transaction, limit: int) -> list[LiveBatch]:
     rests = resting.c.batch_id.is_not(None)
     found = select(
         batches.c.id, batches.c.trigger_word, batches.c.attempt, batches.c.claimable_at, rests.label("rests")
@@ -316,7 +312,7 @@ def _live(conn: Connection, limit: int) -> list[LiveBatch]:
     return [LiveBatch(row.id, row.trigger_word, row.attempt, row.claimable_at, bool(row.rests)) for row in rows]
 
 
-def _ended(conn: Connection, limit: int) -> list[EndedBatch]:
+def _ended(conn: Transaction, limit: int) -> list[EndedBatch]:
     newest = select(batches).where(_ENDED).order_by(batches.c.finished_at.desc(), batches.c.id).limit(limit)
     rows = conn.execute(newest).all()
     learnt = _learnt_from(conn, rows)
@@ -326,7 +322,7 @@ def _ended(conn: Connection, limit: int) -> list[EndedBatch]:
     ]
 
 
-def _learnt_from(conn: Connection, ended: Sequence[Row[Any]]) -> dict[str, tuple[int, float | None]]:
+def _learnt_from(conn: Transaction, ended: Sequence[Row[Any]]) -> dict[str, tuple[int, float | None]]:
     """By batch how many turns, and when the first was said. They were done when it ended, and there is an index of
     that."""
     at, ids = {row.finished_at for row in ended}, [row.id for row in ended]
@@ -342,8 +338,8 @@ def _began(replica_id: str) -> float | None:
     return int(digits[:12], 16) / 1000 if digits[12:13] == f"{VERSION:x}" else None
 
 
-def _known(conn: Connection, store: str) -> Reindex | None:
-    row = conn.execute(select(reindexes).where(reindexes.c.store == store)).first()
+def _known(conn: Transaction, store: str) -> Reindex | None:
+    row = conn.row_of(reindexes, reindexes.c.store == store)
     if row is None:
         return None
     told = {name: getattr(row, name) for name in Reindex.__dataclass_fields__}

@@ -21,7 +21,9 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Integer, Table, column, func, select, values
+from sqlalchemy import ColumnElement, Integer, Table, column, func, select, values
+
+from semmem.backends.sql.rows import Transaction
 
 LOCKS = 1024
 _SPACE = 0x5E33E3
@@ -31,52 +33,52 @@ SCHEMA, SWITCHES, USAGE, VOTES = -1, -2, -3, -4
 statistics of use, so that nothing is added of a user who is just being erased."""
 
 
-def user(conn: Connection, name: str) -> None:
+def user(conn: Transaction, name: str) -> None:
     """Alone with the user's turns, batches and memories."""
     if needed(conn):
         conn.execute(select(func.pg_advisory_xact_lock(_SPACE, _number(name))))
 
 
-def users(conn: Connection, names: Iterable[str]) -> None:
+def users(conn: Transaction, names: Iterable[str]) -> None:
     """``user``, for all of them."""
     if needed(conn):
         _take(conn, func.pg_advisory_xact_lock, names)
 
 
-def users_shared(conn: Connection, names: Iterable[str]) -> None:
+def users_shared(conn: Transaction, names: Iterable[str]) -> None:
     """With others who only add to what these users have; not with whoever is alone with one of them."""
     if needed(conn):
         _take(conn, func.pg_advisory_xact_lock_shared, names)
 
 
-def _take(conn: Connection, lock: Callable[..., ColumnElement[Any]], names: Iterable[str]) -> None:
+def _take(conn: Transaction, lock: Callable[..., ColumnElement[Any]], names: Iterable[str]) -> None:
     numbers = sorted({_number(name) for name in names})  # in one order, so that nobody waits in a circle
     if numbers:
         rows = values(column("number", Integer), name="wanted").data([(number,) for number in numbers])
         conn.execute(select(lock(_SPACE, rows.c.number)))
 
 
-def try_user(conn: Connection, name: str) -> bool:
+def try_user(conn: Transaction, name: str) -> bool:
     """``user``, if that can be had at once."""
     if not needed(conn):
         return True
     return bool(conn.execute(select(func.pg_try_advisory_xact_lock(_SPACE, _number(name)))).scalar())
 
 
-def user_of(conn: Connection, table: Table, row_id: str) -> None:
+def user_of(conn: Transaction, table: Table, row_id: str) -> None:
     """``user``, for whose this batch, hold or turn is, if it is anybody's."""
     whose = select(table.c.user_id).where(table.c.id == row_id)
     if needed(conn) and (name := conn.execute(whose).scalar()) is not None:
         user(conn, name)
 
 
-def alone_with(conn: Connection, what: int) -> None:
+def alone_with(conn: Transaction, what: int) -> None:
     """Alone with one of those named above, which are no user's."""
     if needed(conn):
         conn.execute(select(func.pg_advisory_xact_lock(_SPACE, what)))
 
 
-def needed(conn: Connection) -> bool:
+def needed(conn: Transaction) -> bool:
     """Whether others may be at work beside this transaction."""
     return conn.dialect.name != "sqlite"
 

@@ -13,10 +13,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, bindparam, case, delete, func, or_, select, update
 
-from semmem.backends.sql.rows import Prepared, PreparedForMany, upsert_into
-from semmem.backends.sql.tables import ERASED, NARROWING, forgotten, forgotten_conversations, forgotten_memories, turns
+from semmem.backends.sql.rows import Prepared, PreparedForMany, Transaction, later
+from semmem.backends.sql.tables import ERASED, MARKS, NARROWING, forgotten, forgotten_memories, turns
 from semmem.memory import SKEW_S, Scope, Turn
 
 _Marks = Mapping[str, Sequence[Row[Any]]]
@@ -34,32 +34,24 @@ _NEWEST = Prepared(
 )
 
 
-def mark(conn: Connection, scope: Scope, at: float, now: float) -> None:
+def mark(conn: Transaction, scope: Scope, at: float, now: float) -> None:
     """The scope's mark moves on to ``at``, never back. Narrower ones that it covers go. An ``at`` that lies ahead of
     ``now`` is that of a clock which was set back: what is said from now on is not meant."""
     is_ahead = at > now + SKEW_S
     at, ahead_at = (now, at) if is_ahead else (at, 0.0)
     row = {"user_digest": digest(scope.user)}
     row |= {f"{name}_digest": "" if (given := getattr(scope, name)) is None else digest(given) for name in NARROWING}
-    statement = upsert_into(conn.dialect.name, forgotten)
-    rising = statement.values(**row, forgotten_at=at, ahead_at=ahead_at).on_conflict_do_update(
-        index_elements=list(row),
-        set_={
-            name: case(
-                (forgotten.c[name] < statement.excluded[name], statement.excluded[name]), else_=forgotten.c[name]
-            )
-            for name in ("forgotten_at", "ahead_at")
-        },
-    )
-    conn.execute(rising)
+    statement = conn.upsert_into(forgotten).values(**row, forgotten_at=at, ahead_at=ahead_at)
+    times = {name: later(forgotten.c[name], statement.excluded[name]) for name in ("forgotten_at", "ahead_at")}
+    conn.execute(statement.on_conflict_do_update(index_elements=list(row), set_=times))
     if scope == Scope(scope.user):
         narrower = or_(*(forgotten.c[name] != value for name, value in row.items()))
         mine = forgotten.c.user_digest == row["user_digest"]
         covered = (forgotten.c.forgotten_at <= at, forgotten.c.ahead_at <= max(at, ahead_at))
-        conn.execute(delete(forgotten).where(mine, narrower, *covered))
+        conn.remove(forgotten, mine, narrower, *covered)
 
 
-def lower(conn: Connection, since: float, now: float) -> None:
+def lower(conn: Transaction, since: float, now: float) -> None:
     """Marks that lie ahead of the clock are by one that was ahead and is not any more: they end at ``since``, after
     which it was not set. What was erased was said before that; so was what comes and is dated later than now."""
     behind_s = _latest(conn, now) - now
@@ -74,19 +66,19 @@ def lower(conn: Connection, since: float, now: float) -> None:
     conn.execute(shut.values(done_at=since))
 
 
-def forgotten_at(conn: Connection, user: str) -> float | None:
+def forgotten_at(conn: Transaction, user: str) -> float | None:
     """When something of the user's was erased last, or may have been."""
     found: float | None = _NEWEST.run(conn, [{"user": digest(user)}]).scalar()
     return found
 
 
-def is_forgotten(conn: Connection, scope: Scope, said_at: float, *, of_a_copy: bool = False) -> bool:
+def is_forgotten(conn: Transaction, scope: Scope, said_at: float, *, of_a_copy: bool = False) -> bool:
     """Whether what was said then, in exactly this scope, is erased. ``of_a_copy``: nobody knows by which clock it is
     dated, so the later time of a mark counts."""
     return covered(of_users(conn, [scope.user]), scope, said_at, of_a_copy=of_a_copy)
 
 
-def of_users(conn: Connection, users: Iterable[str]) -> _Marks:
+def of_users(conn: Transaction, users: Iterable[str]) -> _Marks:
     """Their marks, for ``covered``."""
     found: dict[str, list[Row[Any]]] = {}
     if digests := sorted({digest(user) for user in users}):
@@ -107,7 +99,7 @@ def covered_until(marks: _Marks, scope: Scope, said_at: float) -> float:
     return max((max(found.forgotten_at, found.hidden_at) for found in over), default=said_at)
 
 
-def users_forgotten_at(conn: Connection, users: Iterable[str]) -> dict[str, float]:
+def users_forgotten_at(conn: Transaction, users: Iterable[str]) -> dict[str, float]:
     """Of those users who were erased as a whole: until when."""
     named = {digest(user): user for user in users}
     return {
@@ -118,7 +110,7 @@ def users_forgotten_at(conn: Connection, users: Iterable[str]) -> dict[str, floa
     }
 
 
-def admitted(conn: Connection, opened: Sequence[Turn]) -> list[Turn]:
+def admitted(conn: Transaction, opened: Sequence[Turn]) -> list[Turn]:
     """The turns that may be written; the door is shut for what may still come of the others.
 
     A turn that is only resumed (its words were said in an earlier request) is written in an erased scope when it is
@@ -139,17 +131,17 @@ def admitted(conn: Connection, opened: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in opened if id(turn) not in late]
 
 
-def shut(conn: Connection, ids: Sequence[tuple[str, float]]) -> None:
+def shut(conn: Transaction, ids: Sequence[tuple[str, float]]) -> None:
     """Leave the bare (id, time) of turns that were turned away, so that their other halves are too."""
     rows = [{"id": turn_id, "closing": ERASED, "done_at": at} for turn_id, at in sorted(ids)]
-    statement = upsert_into(conn.dialect.name, turns)
+    statement = conn.upsert_into(turns)
     blank = {name: statement.excluded[name] for name in ("closing", "closed_at", "answer", "finish_reason", "done_at")}
     upsert = statement.on_conflict_do_update(index_elements=["id"], set_=blank, where=turns.c.opened_at.is_(None))
     if rows:
         conn.execute(upsert, rows)
 
 
-def memories_forgotten(conn: Connection, *which: ColumnElement[bool]) -> dict[tuple[str, str], float]:
+def memories_forgotten(conn: Transaction, *which: ColumnElement[bool]) -> dict[tuple[str, str], float]:
     """Of these marks of single memories: by digests of user and memory until when it is erased."""
     f = forgotten_memories.c
     found = select(f.user_digest, f.memory_digest, func.max(f.forgotten_at).label("at")).where(*which)
@@ -157,16 +149,16 @@ def memories_forgotten(conn: Connection, *which: ColumnElement[bool]) -> dict[tu
     return {(row.user_digest, row.memory_digest): row.at for row in rows}
 
 
-def turns_forgotten(conn: Connection, *which: ColumnElement[bool]) -> dict[str, float]:
+def turns_forgotten(conn: Transaction, *which: ColumnElement[bool]) -> dict[str, float]:
     """The same by digest of the turn that such a memory was learnt from."""
     f = forgotten_memories.c
     found = select(f.turn_digest, func.max(f.forgotten_at).label("at")).where(f.turn_digest != "", *which)
     return {row.turn_digest: row.at for row in conn.execute(found.group_by(f.turn_digest))}
 
 
-def prune(conn: Connection, forgotten_before: float) -> None:
-    for table in (forgotten, forgotten_memories, forgotten_conversations):
-        conn.execute(delete(table).where(table.c.forgotten_at < forgotten_before))
+def prune(conn: Transaction, forgotten_before: float) -> None:
+    for table in MARKS:
+        conn.remove(table, table.c.forgotten_at < forgotten_before)
 
 
 def digest(name: str) -> str:
@@ -181,7 +173,7 @@ def _covers(found: Row[Any], scope: Scope, said_at: float, *, of_a_copy: bool = 
     )
 
 
-def _reopen(conn: Connection, said_again: Sequence[Turn]) -> None:
+def _reopen(conn: Transaction, said_again: Sequence[Turn]) -> None:
     """The same words in the same place, said after they were erased, are a turn like any other."""
     shut_before = and_(
         turns.c.id == bindparam("turn"), turns.c.closing == ERASED, turns.c.done_at < bindparam("opened")
@@ -190,12 +182,12 @@ def _reopen(conn: Connection, said_again: Sequence[Turn]) -> None:
         conn.execute(delete(turns).where(shut_before), [{"turn": t.id, "opened": t.opened_at} for t in said_again])
 
 
-def _alive(conn: Connection, ids: Sequence[str]) -> set[str]:
+def _alive(conn: Transaction, ids: Sequence[str]) -> set[str]:
     here = select(turns.c.id).where(turns.c.id.in_(ids), turns.c.opened_at.is_not(None), turns.c.closing != ERASED)
     return set(conn.execute(here).scalars()) if ids else set()
 
 
-def _latest(conn: Connection, now: float) -> float:
+def _latest(conn: Transaction, now: float) -> float:
     """The later of ``now`` and what the database's server has: one clock alone may be behind."""
     if conn.dialect.name != "postgresql":
         return now

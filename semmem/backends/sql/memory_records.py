@@ -12,22 +12,32 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, and_, case, delete, func, select, update
+from sqlalchemy import and_, func, select
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import (
-    insert_new,
+    Transaction,
     json_memory,
     know_users,
+    later,
     memory_json,
-    put,
     scope_row,
     slices,
-    upsert_into,
     within,
 )
-from semmem.backends.sql.tables import LIVE, accesses, batches, dropped, erasures, resting, versions, votes
+from semmem.backends.sql.tables import (
+    LIVE,
+    NOT_LIVE,
+    STATISTICS,
+    accesses,
+    batches,
+    dropped,
+    erasures,
+    resting,
+    versions,
+    votes,
+)
 from semmem.backends.sql.unlearnt import mark_forgotten
 from semmem.memory import REPEATED, Memory, Scope
 from semmem.ports.memory_records import Dropped, Uses, VoteRow
@@ -40,24 +50,24 @@ HOLD = "hold"
 
 
 class SqlMemoryRecords(JournalPart):
-    """UseRecords, FeedbackRecords, HoldRecords, and what else is kept of single memories."""
+    """UseRecords, FeedbackRecords, and most of MemoryRecords."""
 
     @one_write
-    def keep_version(self, conn: Connection, memory: Memory) -> None:
+    def keep_version(self, conn: Transaction, memory: Memory) -> None:
         """Beyond ``versions_max`` the oldest go. What is erased is not kept."""
         locks.users_shared(conn, [memory.user])
         scope = Scope(memory.user, memory.project, memory.agent, memory.session)
         if marks.is_forgotten(conn, scope, memory.said_at) or is_forgotten(conn, scope, memory.id):
             return
         row = {**scope_row(scope), "memory_id": memory.id, "version": memory.version, "body": memory_json(memory)}
-        insert_new(conn, versions, [row])
+        conn.insert_new(versions, [row])
         this = and_(versions.c.user_id == memory.user, versions.c.memory_id == memory.id)
         newest_first = select(versions.c.version).where(this).order_by(versions.c.version.desc())
         too_old = newest_first.limit(1).offset(self._limits.versions_max).scalar_subquery()
-        conn.execute(delete(versions).where(this, versions.c.version <= too_old))
+        conn.remove(versions, this, versions.c.version <= too_old)
 
     @one_read
-    def versions(self, conn: Connection, scope: Scope, memory_id: str) -> list[Memory]:
+    def versions(self, conn: Transaction, scope: Scope, memory_id: str) -> list[Memory]:
         """Those of another user, project, agent or session than the scope names are not seen."""
         this = and_(within(versions, scope), versions.c.memory_id == memory_id)
         bodies = select(versions.c.body).where(this).order_by(versions.c.version)
@@ -65,30 +75,30 @@ class SqlMemoryRecords(JournalPart):
 
     @one_write
     def note_dropped(
-        self, conn: Connection, scope: Scope, memory_id: str, reason: str, *, now: float, batch: str | None = None
+        self, conn: Transaction, scope: Scope, memory_id: str, reason: str, *, now: float, batch: str | None = None
     ) -> None:
         locks.users_shared(conn, [scope.user])
         if batch is not None and not may_write(conn, batch, memory_id):
             return
         row = {"user_id": scope.user, "memory_id": memory_id, "reason": reason, "times": 1, "last_at": now}
-        statement = upsert_into(conn.dialect.name, dropped).values(row)
+        statement = conn.upsert_into(dropped).values(row)
         more = {"times": dropped.c.times + 1, "last_at": statement.excluded.last_at}
         conn.execute(statement.on_conflict_do_update(index_elements=["user_id", "memory_id", "reason"], set_=more))
 
     @one_read
-    def dropped(self, conn: Connection, scope: Scope, memory_id: str) -> list[Dropped]:
+    def dropped(self, conn: Transaction, scope: Scope, memory_id: str) -> list[Dropped]:
         mine = and_(dropped.c.user_id == scope.user, dropped.c.memory_id == memory_id)
-        rows = conn.execute(select(dropped).where(mine).order_by(dropped.c.reason))
+        rows = conn.rows_of(dropped, mine, by=dropped.c.reason)
         return [Dropped(row.reason, row.times, row.last_at) for row in rows]
 
     @one_read
-    def said_again(self, conn: Connection, user: str) -> dict[str, float]:
-        mine = and_(dropped.c.user_id == user, dropped.c.reason == REPEATED)
-        return {row.memory_id: row.last_at for row in conn.execute(select(dropped).where(mine))}
+    def said_again(self, conn: Transaction, user: str) -> dict[str, float]:
+        rows = conn.rows_of(dropped, dropped.c.user_id == user, dropped.c.reason == REPEATED)
+        return {row.memory_id: row.last_at for row in rows}
 
     @one_write
     def forget_memories(
-        self, conn: Connection, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True
+        self, conn: Transaction, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True
     ) -> int:
         """Bound to the scope like versions. What a batch holds in its hands it may not write again."""
         locks.user(conn, scope.user)
@@ -99,15 +109,14 @@ class SqlMemoryRecords(JournalPart):
                 mark_forgotten(conn, scope.user, ids)
             for batch_id in at_work:
                 rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": scope.user} for memory_id in ids]
-                insert_new(conn, erasures, rows)
-            mine = and_(within(versions, scope), versions.c.memory_id.in_(ids))
-            number += conn.execute(delete(versions).where(mine)).rowcount
-            for table in (accesses, dropped, votes):
-                conn.execute(delete(table).where(table.c.user_id == scope.user, table.c.memory_id.in_(ids)))
+                conn.insert_new(erasures, rows)
+            number += conn.remove(versions, within(versions, scope), versions.c.memory_id.in_(ids))
+            for table in STATISTICS:
+                conn.remove(table, table.c.user_id == scope.user, table.c.memory_id.in_(ids))
         return number
 
     @one_write
-    def record_uses(self, conn: Connection, uses: Sequence[tuple[str, str, Uses]]) -> None:
+    def record_uses(self, conn: Transaction, uses: Sequence[tuple[str, str, Uses]]) -> None:
         """The uses of what is erased are not kept."""
         named = {user for user, _, _ in uses}
         locks.users_shared(conn, named)
@@ -117,24 +126,29 @@ class SqlMemoryRecords(JournalPart):
             for user, memory_id, each in sorted(uses, key=itemgetter(0, 1))  # so nobody waits in a circle
             if each.last_at > erased.get(user, -math.inf)
         ]
-        statement = upsert_into(conn.dialect.name, accesses)
+        statement = conn.upsert_into(accesses)
         old, new = accesses.c, statement.excluded
-        later = case((new.last_at > old.last_at, new.last_at), else_=old.last_at)
-        added = statement.on_conflict_do_update(
-            index_elements=["user_id", "memory_id"], set_={"used": old.used + new.used, "last_at": later}
-        )
+        added = {"used": old.used + new.used, "last_at": later(old.last_at, new.last_at)}
+        adding = statement.on_conflict_do_update(index_elements=["user_id", "memory_id"], set_=added)
         if rows:
             know_users(conn, (row["user_id"] for row in rows))
-            conn.execute(added, rows)
+            conn.execute(adding, rows)
 
     @one_read
-    def uses(self, conn: Connection, user: str) -> dict[str, Uses]:
-        rows = conn.execute(select(accesses).where(accesses.c.user_id == user))
+    def uses(self, conn: Transaction, user: str) -> dict[str, Uses]:
+        rows = conn.rows_of(accesses, accesses.c.user_id == user)
         return {row.memory_id: Uses(row.used, row.last_at) for row in rows}
 
     @quiet_write
     def add_votes(
-        self, conn: Connection, user: str, memories: Mapping[str, float], *, helpful: bool, now: float, entries_max: int
+        self,
+        conn: Transaction,
+        user: str,
+        memories: Mapping[str, float],
+        *,
+        helpful: bool,
+        now: float,
+        entries_max: int,
     ) -> None:
         """What is erased gets no vote."""
         locks.alone_with(conn, locks.VOTES)
@@ -149,66 +163,60 @@ class SqlMemoryRecords(JournalPart):
             up, down = up + helpful, down + (not helpful)
             if up + down > VOTES_MAX:
                 up, down = up // 2, down // 2
-            row = {"user_id": user, "memory_id": memory_id, "up": up, "down": down}
-            row |= {"last_at": now, "number": number + each}
-            put(conn, votes, row)
-        surplus = conn.execute(select(func.count()).select_from(votes)).scalar_one() - entries_max
+            conn.put(votes, user_id=user, memory_id=memory_id, up=up, down=down, last_at=now, number=number + each)
+        surplus = conn.count(votes) - entries_max
         if surplus > 0:
             oldest = select(votes.c.number).order_by(votes.c.number).limit(surplus)
-            conn.execute(delete(votes).where(votes.c.number.in_(oldest)))
+            conn.remove(votes, votes.c.number.in_(oldest))
 
     @one_read
-    def votes_since(self, conn: Connection, number: int) -> list[VoteRow]:
-        found = conn.execute(select(votes).where(votes.c.number > number).order_by(votes.c.number))
+    def votes_since(self, conn: Transaction, number: int) -> list[VoteRow]:
+        found = conn.rows_of(votes, votes.c.number > number, by=votes.c.number)
         return [VoteRow(row.user_id, row.memory_id, row.up, row.down, row.last_at, row.number) for row in found]
 
     @one_write
-    def hold(self, conn: Connection, user: str, *, now: float, lease_s: float) -> str | None:
+    def hold(self, conn: Transaction, user: str, *, now: float, lease_s: float) -> str | None:
         locks.user(conn, user)
         return hold_user(conn, user, now, lease_s)
 
     @one_write
-    def release(self, conn: Connection, hold_id: str) -> None:
+    def release(self, conn: Transaction, hold_id: str) -> None:
         locks.user_of(conn, batches, hold_id)
         end_hold(conn, hold_id)
 
     @one_read
-    def allows(self, conn: Connection, batch_id: str, memory_id: str) -> bool:
+    def allows(self, conn: Transaction, batch_id: str, memory_id: str) -> bool:
         return may_write(conn, batch_id, memory_id)
 
     @one_read
-    def orphans(self, conn: Connection, *, limit: int) -> list[tuple[str, str]]:
-        live = select(batches.c.id).where(LIVE)
-        done = select(erasures.c.user_id, erasures.c.memory_id).where(erasures.c.batch_id.not_in(live))
+    def orphans(self, conn: Transaction, *, limit: int) -> list[tuple[str, str]]:
+        done = select(erasures.c.user_id, erasures.c.memory_id).where(NOT_LIVE)
         return [(row.user_id, row.memory_id) for row in conn.execute(done.distinct().limit(limit))]
 
     @one_write
-    def settle(self, conn: Connection, user: str, memory_id: str) -> None:
-        live = select(batches.c.id).where(LIVE)
-        this = and_(erasures.c.user_id == user, erasures.c.memory_id == memory_id)
-        conn.execute(delete(erasures).where(this, erasures.c.batch_id.not_in(live)))
+    def settle(self, conn: Transaction, user: str, memory_id: str) -> None:
+        conn.remove(erasures, erasures.c.user_id == user, erasures.c.memory_id == memory_id, NOT_LIVE)
 
 
-def _next_number(conn: Connection, now: float) -> int:
+def _next_number(conn: Transaction, now: float) -> int:
     """Also above those that have gone with their memories, which other processes may have read."""
     newest = conn.execute(select(func.max(votes.c.number))).scalar() or 0
     return max(newest + 1, int(now * THOUSANDTHS))
 
 
-def _counts(conn: Connection, user: str, memory_id: str, said_at: float) -> tuple[int, int]:
-    this = select(votes).where(votes.c.user_id == user, votes.c.memory_id == memory_id)
-    row = conn.execute(this).one_or_none()
+def _counts(conn: Transaction, user: str, memory_id: str, said_at: float) -> tuple[int, int]:
+    row = conn.row_of(votes, votes.c.user_id == user, votes.c.memory_id == memory_id)
     return (0, 0) if row is None or row.last_at < said_at else (row.up, row.down)
 
 
-def hold_user(conn: Connection, user: str, now: float, lease_s: float) -> str | None:
+def hold_user(conn: Transaction, user: str, now: float, lease_s: float) -> str | None:
     row = {**scope_row(Scope(user)), "id": f"hold_{uuid.uuid4().hex}", "trigger_word": HOLD, "attempt": 1}
-    statement = upsert_into(conn.dialect.name, batches).values(**row, claimable_at=now + lease_s)
+    statement = conn.upsert_into(batches).values(**row, claimable_at=now + lease_s)
     taken = conn.execute(statement.on_conflict_do_nothing().returning(batches.c.id)).first()
     return str(row["id"]) if taken else _take_the_place_of_a_resting_batch(conn, user, now + lease_s)
 
 
-def _take_the_place_of_a_resting_batch(conn: Connection, user: str, until: float) -> str | None:
+def _take_the_place_of_a_resting_batch(conn: Transaction, user: str, until: float) -> str | None:
     """A batch that waits for its next try, for an hour perhaps, is not under way: nobody claims it before ``until``."""
     free = and_(resting.c.until == batches.c.claimable_at, resting.c.held_until.is_(None))
     rests = and_(resting.c.batch_id == batches.c.id, free)
@@ -217,37 +225,34 @@ def _take_the_place_of_a_resting_batch(conn: Connection, user: str, until: float
     if row is None:
         return None
     later = max(row.claimable_at, until)
-    conn.execute(update(batches).where(batches.c.id == row.id).values(claimable_at=later))
-    conn.execute(update(resting).where(resting.c.batch_id == row.id).values(held_until=later))
+    conn.change(batches, batches.c.id == row.id, claimable_at=later)
+    conn.change(resting, resting.c.batch_id == row.id, held_until=later)
     return str(row.id)
 
 
-def end_hold(conn: Connection, hold_id: str) -> None:
-    conn.execute(delete(batches).where(batches.c.id == hold_id, batches.c.trigger_word == HOLD))
+def end_hold(conn: Transaction, hold_id: str) -> None:
+    conn.remove(batches, batches.c.id == hold_id, batches.c.trigger_word == HOLD)
     mine = resting.c.batch_id == hold_id
-    until = select(resting.c.until).where(mine).scalar_subquery()
-    held_until = select(resting.c.held_until).where(mine).scalar_subquery()
-    held = and_(batches.c.id == hold_id, batches.c.claimable_at == held_until)  # else somebody claimed it meanwhile
-    conn.execute(update(batches).where(held).values(claimable_at=until))
-    conn.execute(update(resting).where(mine).values(held_until=None))
+    until, held_until = (select(time).where(mine).scalar_subquery() for time in (resting.c.until, resting.c.held_until))
+    held = batches.c.claimable_at == held_until  # else somebody claimed it meanwhile
+    conn.change(batches, batches.c.id == hold_id, held, claimable_at=until)
+    conn.change(resting, mine, held_until=None)
 
 
-def may_write(conn: Connection, batch_id: str, memory_id: str) -> bool:
+def may_write(conn: Transaction, batch_id: str, memory_id: str) -> bool:
     return is_live(conn, batch_id) and not is_marked(conn, batch_id, memory_id)
 
 
-def is_live(conn: Connection, batch_id: str) -> bool:
+def is_live(conn: Transaction, batch_id: str) -> bool:
     """Whether a batch or hold has neither ended nor been cut off."""
-    return conn.execute(select(batches.c.id).where(batches.c.id == batch_id, LIVE)).first() is not None
+    return conn.is_there(batches, batches.c.id == batch_id, LIVE)
 
 
-def is_marked(conn: Connection, batch_id: str, memory_id: str) -> bool:
+def is_marked(conn: Transaction, batch_id: str, memory_id: str) -> bool:
     """Whether the memory was forgotten while the batch or hold was live."""
-    this = and_(erasures.c.batch_id == batch_id, erasures.c.memory_id == memory_id)
-    return conn.execute(select(erasures.c.batch_id).where(this)).first() is not None
+    return conn.is_there(erasures, erasures.c.batch_id == batch_id, erasures.c.memory_id == memory_id)
 
 
-def is_forgotten(conn: Connection, scope: Scope, memory_id: str) -> bool:
+def is_forgotten(conn: Transaction, scope: Scope, memory_id: str) -> bool:
     """Whether the memory was forgotten while somebody was at work on its user's memories, who may still write it."""
-    this = and_(erasures.c.user_id == scope.user, erasures.c.memory_id == memory_id)
-    return conn.execute(select(erasures.c.batch_id).where(this).limit(1)).first() is not None
+    return conn.is_there(erasures, erasures.c.user_id == scope.user, erasures.c.memory_id == memory_id)

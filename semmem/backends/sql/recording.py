@@ -9,14 +9,12 @@ from typing import Any
 
 from sqlalchemy import (
     BindParameter,
-    Connection,
     Row,
     Select,
     Table,
     and_,
     bindparam,
     case,
-    delete,
     func,
     or_,
     select,
@@ -28,10 +26,10 @@ from semmem.backends.sql.database import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import (
     Prepared,
     PreparedForMany,
+    Transaction,
     answer_row,
     closed_row,
     opened_row,
-    raise_times,
     row_turn,
     upsert_into,
 )
@@ -75,7 +73,7 @@ class SqlRecording(JournalPart):
             self.turned_away += await self._record(opened, closed)
 
     @one_write
-    def _record(self, conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> int:
+    def _record(self, conn: Transaction, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> int:
         """How many were turned away."""
         if locks.needed(conn):
             # in one order, so that two commits of the same turns do not wait in a circle
@@ -93,15 +91,15 @@ class SqlRecording(JournalPart):
         return len(opened) - len(admitted)
 
     @one_read
-    def said_before(self, conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore]:
+    def said_before(self, conn: Transaction, message_ids: Sequence[str]) -> list[SaidBefore]:
         return said_before(conn, message_ids)
 
     @one_read
-    def forgotten_at(self, conn: Connection, user: str) -> float | None:
+    def forgotten_at(self, conn: Transaction, user: str) -> float | None:
         return marks.forgotten_at(conn, user)
 
     @one_read
-    def session_start(self, conn: Connection, user: str, session_key: str, *, seen_since: float) -> float | None:
+    def session_start(self, conn: Transaction, user: str, session_key: str, *, seen_since: float) -> float | None:
         """Of several sessions with this key, the one with the newest turn.
 
         A retry of an old turn keeps its session alive as well, so it counts when the turn was last opened.
@@ -111,31 +109,31 @@ class SqlRecording(JournalPart):
         return None if session is None else float(session.rpartition(".")[2])
 
     @one_read
-    def turn_of_answer(self, conn: Connection, user: str, answer_id: str) -> tuple[str, str] | None:
+    def turn_of_answer(self, conn: Transaction, user: str, answer_id: str) -> tuple[str, str] | None:
         row = conn.execute(_ANSWERED_TURN, {"answer": answer_id, "user": user}).first()
         return None if row is None else (row.id, row.session)
 
     @one_read
-    def latest_answer(self, conn: Connection, user: str, session: str) -> tuple[str, str, float] | None:
+    def latest_answer(self, conn: Transaction, user: str, session: str) -> tuple[str, str, float] | None:
         """Among the newest LATEST_TURNS turns."""
         row = conn.execute(_LATEST_ANSWER, {"user": user, "session": session}).first()
         return None if row is None else (row.turn_id, row.id, row.answered_at)
 
     @one_write
-    def end_session(self, conn: Connection, user: str, session: str, *, now: float) -> int:
+    def end_session(self, conn: Transaction, user: str, session: str, *, now: float) -> int:
         """Turns opened after ``now`` are not affected, those that arrive late are: the mark outlives this call."""
-        raise_times(conn, session_ends.c.ended_at, [{"user_id": user, "session": session, "ended_at": now}])
+        conn.raise_times(session_ends.c.ended_at, [{"user_id": user, "session": session, "ended_at": now}])
         self._database.tell(conn)
-        waiting = and_(WAITING, turns.c.user_id == user, turns.c.session == session, turns.c.opened_at <= now)
-        return conn.execute(select(func.count()).select_from(turns).where(waiting)).scalar_one()
+        mine = and_(turns.c.user_id == user, turns.c.session == session)
+        return conn.count(turns, WAITING, mine, turns.c.opened_at <= now)
 
     @one_write
-    def cut_session(self, conn: Connection, user: str, session: str, *, before: float) -> None:
+    def cut_session(self, conn: Transaction, user: str, session: str, *, before: float) -> None:
         """A cut that lies before an earlier one changes nothing, and neither does one among turns that are erased."""
         locks.users_shared(conn, [user])
         if not marks.is_forgotten(conn, Scope(user, session=session), before):
             mark = {"user_id": user, "session": session, "drifted_at": before}
-            raise_times(conn, session_drifts.c.drifted_at, [mark])
+            conn.raise_times(session_drifts.c.drifted_at, [mark])
             self._database.tell(conn)
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
@@ -144,12 +142,12 @@ class SqlRecording(JournalPart):
             await self._mark_pasts(user, marked, now)
 
     @one_write
-    def _mark_pasts(self, conn: Connection, user: str, sessions: Sequence[str], now: float) -> None:
+    def _mark_pasts(self, conn: Transaction, user: str, sessions: Sequence[str], now: float) -> None:
         rows = [{"user_id": user, "session": session, "forgotten_at": now} for session in sessions]
-        raise_times(conn, session_pasts.c.forgotten_at, rows)
+        conn.raise_times(session_pasts.c.forgotten_at, rows)
 
     @one_read
-    def waiting_sessions(self, conn: Connection, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
+    def waiting_sessions(self, conn: Transaction, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
         """As in the port; at most ``waiting_sessions_max``."""
         limit = self._limits.waiting_sessions_max
         newest = func.max(turns.c.opened_at)
@@ -165,7 +163,7 @@ class SqlRecording(JournalPart):
         return [WaitingSession(*row) for row in conn.execute(busy)]
 
     @one_read
-    def waiting_turns(self, conn: Connection, user: str, session: str) -> list[Turn]:
+    def waiting_turns(self, conn: Transaction, user: str, session: str) -> list[Turn]:
         """As in the port; at most ``waiting_turns_max``."""
         mine = and_(_UNCUT, turns.c.user_id == user, turns.c.session == session)
         newest_first = (turns.c.opened_at.desc(), turns.c.ordinal.desc(), turns.c.id.desc())
@@ -230,7 +228,7 @@ _ANSWERS = Prepared(lambda dialect: _first_stays(dialect, answers), answer_row(_
 # --- which messages were journalled or declined, as bare ids ---------------------------------------------------------
 
 
-def record_said(conn: Connection, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
+def record_said(conn: Transaction, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
     """The first time stays."""
     rows = [{"id": t.message_id, "ordinal": t.ordinal, "at": t.opened_at} for t in opened if t.message_id]
     rows += [_bare_row(half) for half in closed if half.status in (TurnEnding.DECLINED, TurnEnding.ERASED)]
@@ -247,7 +245,7 @@ def _bare_row(half: TurnClosed) -> dict[str, object]:
     return {"id": message_id, "ordinal": sign * int(ordinal), "at": half.closed_at}
 
 
-def said_before(conn: Connection, message_ids: Sequence[str]) -> list[SaidBefore]:
+def said_before(conn: Transaction, message_ids: Sequence[str]) -> list[SaidBefore]:
     rows: Iterable[Row[Any]] = _SAID_BEFORE.run(conn, message_ids) if message_ids else ()
     return [SaidBefore(as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
 
@@ -261,11 +259,11 @@ def _these(ids: Sequence[BindParameter[str]]) -> Select[tuple[str, int, float]]:
 _SAID_BEFORE = PreparedForMany(_these)
 
 
-def prune_said(conn: Connection, said_before: float, rows_max: int) -> int:
+def prune_said(conn: Transaction, said_before: float, rows_max: int) -> int:
     """At most ``rows_max`` rows, the oldest; how many there were."""
     key = (said_messages.c.id, said_messages.c.ordinal)
     some = select(*key).where(said_messages.c.at < said_before).order_by(said_messages.c.at).limit(rows_max)
-    return conn.execute(delete(said_messages).where(tuple_(*key).in_(some))).rowcount
+    return conn.remove(said_messages, tuple_(*key).in_(some))
 
 
 _NEWEST_SESSION = Prepared(

@@ -20,13 +20,12 @@ from semmem.backends.sql.damaged_pages import DamagedFile, Walked
 from semmem.backends.sql.database import journal_errors
 from semmem.backends.sql.schema import VERSION_TABLE, bring_up_to_date
 from semmem.backends.sql.tables import (
+    MARKS,
     SCHEMA_VERSION,
     conversation_messages,
     conversations,
     erasures,
     forgotten,
-    forgotten_conversations,
-    forgotten_memories,
     journal_schema,
     metadata,
     pending_erasures,
@@ -34,9 +33,7 @@ from semmem.backends.sql.tables import (
 )
 from semmem.ports.errors import JournalError
 
-TELL_OF_ERASURES = frozenset(
-    table.name for table in (forgotten, forgotten_memories, forgotten_conversations, pending_erasures, erasures)
-)
+TELL_OF_ERASURES = frozenset(table.name for table in (*MARKS, pending_erasures, erasures))
 """Without a row of these something erased could be shown or learnt again."""
 ROWS_IN_SLICE = 500
 MASTER_ROOT = 1
@@ -231,7 +228,7 @@ def _put_right(journal: sqlite3.Connection, found: Salvage) -> None:
 
 def _believe_nothing_before(journal: sqlite3.Connection, now: float) -> None:
     """A mark that names nobody is everybody's (marks.EVERYBODY)."""
-    names = ("user_digest", "project_digest", "agent_digest", "session_digest")
+    names = forgotten.primary_key.columns.keys()
     journal.execute(
         f"INSERT OR REPLACE INTO forgotten ({', '.join(names)}, forgotten_at) VALUES ('', '', '', '', ?)", [now]
     )

@@ -22,9 +22,12 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    case,
     delete,
+    func,
     select,
     tuple_,
+    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -48,48 +51,85 @@ def upsert_into(dialect: str, table: Table) -> Any:
     return _UPSERTS[dialect](table)
 
 
-def put(conn: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """This row, in the place of one with the same key."""
-    statement = upsert_into(conn.dialect.name, table).values(row)
-    conn.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=row))
+class Transaction:
+    """A connection within one, and what most statements do."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.dialect = connection.dialect
+        self.execute = connection.execute
+        self.exec_driver_sql = connection.exec_driver_sql
+
+    def upsert_into(self, table: Table) -> Any:
+        """An insert that knows ON CONFLICT."""
+        return upsert_into(self.dialect.name, table)
+
+    def row_of(self, table: Table, *which: ColumnElement[bool]) -> Row[Any] | None:
+        """The first of these rows."""
+        return self.execute(select(table).where(*which)).first()
+
+    def rows_of(self, table: Table, *which: ColumnElement[bool], by: Any = None) -> Sequence[Row[Any]]:
+        """All of these rows, in the order of this column."""
+        return self.execute(select(table).where(*which).order_by(by)).all()
+
+    def is_there(self, table: Table, *which: ColumnElement[bool]) -> bool:
+        """Whether there is such a row."""
+        return self.execute(select(*table.primary_key).where(*which).limit(1)).first() is not None
+
+    def count(self, table: Table, *which: ColumnElement[bool]) -> int:
+        """How many such rows there are."""
+        return self.execute(select(func.count()).select_from(table).where(*which)).scalar_one()
+
+    def among(self, column: Any, values: Sequence[str], *also: ColumnElement[bool]) -> list[Any]:
+        """The rows of a table whose column is one of these."""
+        table = select(column.table)
+        return [row for some in slices(values) for row in self.execute(table.where(column.in_(some), *also))]
+
+    def change(self, table: Table, *which: ColumnElement[bool], **values: Any) -> int:
+        """These rows are given these values; how many there were."""
+        return self.execute(update(table).where(*which).values(values)).rowcount
+
+    def remove(self, table: Table, *which: ColumnElement[bool]) -> int:
+        """These rows go; how many there were."""
+        return self.execute(delete(table).where(*which)).rowcount
+
+    def put(self, table: Table, **row: Any) -> None:
+        """This row, in the place of one with the same key."""
+        statement = self.upsert_into(table).values(row)
+        self.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=row))
+
+    def insert_new(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Those of these rows that are not there yet."""
+        if rows:
+            self.execute(self.upsert_into(table).on_conflict_do_nothing(), rows)
+
+    def raise_times(self, column: Column[float], rows: Sequence[Mapping[str, Any]]) -> None:
+        """These rows; in those that are there the time of this column moves on to a later one, never back."""
+        statement = self.upsert_into(column.table)
+        later = statement.excluded[column.name]
+        rising = statement.on_conflict_do_update(
+            index_elements=list(column.table.primary_key), set_={column.name: later}, where=column < later
+        )
+        if rows:
+            self.execute(rising, rows)
+
+    def keep_newest(self, these: ColumnElement[bool], at: Column[float], number: int) -> None:
+        """Only so many of these rows stay, the latest by the time of this column."""
+        key = tuple(at.table.primary_key)
+        newest = select(*key).where(these).order_by(at.desc()).limit(number)
+        self.remove(at.table, these, tuple_(*key).not_in(newest))
 
 
-def insert_new(conn: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Those of these rows that are not there yet."""
-    if rows:
-        conn.execute(upsert_into(conn.dialect.name, table).on_conflict_do_nothing(), rows)
-
-
-def raise_times(conn: Connection, column: Column[float], rows: Sequence[Mapping[str, Any]]) -> None:
-    """These rows; in those that are there the time of this column moves on to a later one, never back."""
-    statement = upsert_into(conn.dialect.name, column.table)
-    later = statement.excluded[column.name]
-    rising = statement.on_conflict_do_update(
-        index_elements=list(column.table.primary_key), set_={column.name: later}, where=column < later
-    )
-    if rows:
-        conn.execute(rising, rows)
-
-
-def keep_newest(conn: Connection, these: ColumnElement[bool], at: Column[float], number: int) -> None:
-    """Only so many of these rows stay, the latest by the time of this column."""
-    key = tuple(at.table.primary_key)
-    newest = select(*key).where(these).order_by(at.desc()).limit(number)
-    conn.execute(delete(at.table).where(these, tuple_(*key).not_in(newest)))
-
-
-def among(conn: Connection, column: Any, values: Sequence[str], *also: ColumnElement[bool]) -> list[Any]:
-    """The rows of a table whose column is one of these."""
-    table = select(column.table)
-    return [row for some in slices(values) for row in conn.execute(table.where(column.in_(some), *also))]
+def later(old: Any, new: Any) -> ColumnElement[Any]:
+    """The greater of two values."""
+    return case((old < new, new), else_=old)
 
 
 def slices(values: Sequence[T], number: int = IDS_MAX) -> Iterator[Sequence[T]]:
     return (values[start : start + number] for start in range(0, len(values), number))
 
 
-def know_users(conn: Connection, names: Iterable[str]) -> None:
-    insert_new(conn, users, [{"user_id": name} for name in dict.fromkeys(names)])
+def know_users(conn: Transaction, names: Iterable[str]) -> None:
+    conn.insert_new(users, [{"user_id": name} for name in dict.fromkeys(names)])
 
 
 def scope_row(scope: Scope) -> dict[str, str]:
@@ -203,7 +243,7 @@ class Prepared:
         self._names = frozenset(names)
         self._compiled: dict[str, _Compiled] = {}
 
-    def run(self, conn: Connection, rows: Sequence[Mapping[str, Any]]) -> CursorResult[Any]:
+    def run(self, conn: Transaction, rows: Sequence[Mapping[str, Any]]) -> CursorResult[Any]:
         """Once for each row. Raises as ``conn.execute`` does."""
         compiled = self._compiled.get(conn.dialect.name)
         if compiled is None:
@@ -227,7 +267,7 @@ class PreparedForMany:
         self._make = make
         self._prepared: dict[int, Prepared] = {}
 
-    def run(self, conn: Connection, names: Sequence[str]) -> CursorResult[Any]:
+    def run(self, conn: Transaction, names: Sequence[str]) -> CursorResult[Any]:
         """Raises as ``conn.execute`` does."""
         number = max(len(names), min(1 << (len(names) - 1).bit_length(), NAMES_MAX))
         prepared = self._prepared.get(number)

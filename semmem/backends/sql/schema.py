@@ -12,6 +12,7 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, insert, insp
 from sqlalchemy.schema import CreateColumn
 
 from semmem.backends.sql import locks
+from semmem.backends.sql.rows import Transaction
 from semmem.backends.sql.tables import SCHEMA_VERSION, journal_schema, metadata, turns, users, versions
 from semmem.ports.errors import JournalError
 
@@ -24,7 +25,7 @@ _revision = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), p
 
 def bring_up_to_date(conn: Connection) -> None:
     """Raises JournalError for what is no journal, or is one that only a later build can read."""
-    locks.alone_with(conn, locks.SCHEMA)
+    locks.alone_with(Transaction(conn), locks.SCHEMA)
     tables = set(inspect(conn).get_table_names())
     if journal_schema.name not in tables:
         if tables:

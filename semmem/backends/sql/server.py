@@ -22,6 +22,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.exc import DBAPIError
 
 from semmem.backends.sql.database import DEAF, DUE, MISSED, Database, ServerLimits, Threads, journal_errors
+from semmem.backends.sql.rows import Transaction
 from semmem.ports.errors import JournalUnavailable
 
 T = TypeVar("T")
@@ -108,14 +109,14 @@ class PostgresServer(Database):
     async def look(self, work: Callable[[Connection], T]) -> T:
         return await super().write(work)
 
-    def tell(self, conn: Connection, *, at_once: bool = True) -> None:
+    def tell(self, conn: Transaction, *, at_once: bool = True) -> None:
         """Commits that tell wait for one another in the whole server, so that ordinary ones do so seldom."""
         now = time.monotonic()
         if at_once or now - self._told_at >= TELL_EVERY_S:
             self._told_at = now
             self.say(conn, DUE)
 
-    def say(self, conn: Connection, word: str) -> None:
+    def say(self, conn: Transaction, word: str) -> None:
         conn.execute(select(func.pg_notify(CHANNEL, word)))
 
     async def listen(self, heard: Callable[[str], None]) -> None:

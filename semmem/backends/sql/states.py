@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 from msgspec import structs
-from sqlalchemy import Connection, Row, and_, bindparam, delete, func, select
+from sqlalchemy import Row, and_, bindparam, func, select
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.recording import said_before
-from semmem.backends.sql.rows import Prepared, among, keep_newest, put, slices
+from semmem.backends.sql.rows import Prepared, Transaction, slices
 from semmem.backends.sql.tables import (
     as_told,
     forgotten_conversations,
@@ -33,76 +33,70 @@ _STATE = ("session", "turns", "replaced", "digest", "made_at", "expires_at", "ma
 
 
 class SqlSessionStates(JournalPart):
-    """SessionStates and ShownBlocks."""
+    """SessionStates and LedgerRecords."""
 
     @one_read
-    def session_states(self, conn: Connection, user: str, session: str, *, now: float) -> list[SessionState]:
-        mine = and_(session_states.c.user_id == user, session_states.c.session == session)
-        live = select(session_states).where(mine, session_states.c.expires_at > now)
-        return [_state(row) for row in conn.execute(live.order_by(session_states.c.turns.desc()))]
+    def session_states(self, conn: Transaction, user: str, session: str, *, now: float) -> list[SessionState]:
+        kept = session_states.c
+        mine = and_(kept.user_id == user, kept.session == session, kept.expires_at > now)
+        return [_state(row) for row in conn.rows_of(session_states, mine, by=kept.turns.desc())]
 
     @one_read
-    def last_erased(self, conn: Connection, user: str) -> float | None:
+    def last_erased(self, conn: Transaction, user: str) -> float | None:
         return erased_at(conn, user)
 
     @quiet_write
     def keep_state(
-        self, conn: Connection, state: SessionState, said: Sequence[Place], *, per_session: int, per_user: int
+        self, conn: Transaction, state: SessionState, said: Sequence[Place], *, per_session: int, per_user: int
     ) -> bool:
         locks.user(conn, state.user)
         if not _may_be_kept(conn, state.user, said):
             return False
-        row = {name: getattr(state, name) for name in _STATE}
-        row |= {"user_id": state.user, "body": msgspec.json.encode(state.state).decode()}
-        put(conn, session_states, row)
+        alike = {name: getattr(state, name) for name in _STATE}
+        conn.put(session_states, user_id=state.user, body=msgspec.json.encode(state.state).decode(), **alike)
         mine = session_states.c.user_id == state.user
-        keep_newest(conn, and_(mine, session_states.c.session == state.session), session_states.c.made_at, per_session)
-        keep_newest(conn, mine, session_states.c.made_at, per_user)
+        conn.keep_newest(and_(mine, session_states.c.session == state.session), session_states.c.made_at, per_session)
+        conn.keep_newest(mine, session_states.c.made_at, per_user)
         return True
 
     @one_read
-    def shown_blocks(self, conn: Connection, user: str, session: str, *, now: float) -> list[ShownBlock]:
+    def shown_blocks(self, conn: Transaction, user: str, session: str, *, now: float) -> list[ShownBlock]:
         found = _LIVE.run(conn, [{"user": user, "name": session, "now": now}])
         return [_block(as_told(row.body), row.expires_at) for row in found]
 
     @one_write
-    def keep_shown(self, conn: Connection, rows: Sequence[ShownRow], *, per_user: int) -> None:
+    def keep_shown(self, conn: Transaction, rows: Sequence[ShownRow], *, per_user: int) -> None:
         users = sorted({user for user, _, _ in rows})
         locks.users_shared(conn, users)
         erased = {user: erased_at(conn, user) for user in users}
         talks = sorted({each for _, _, block in rows if block for each in _talks(block)})
-        removed = {row.id: row.forgotten_at for row in among(conn, forgotten_conversations.c.id, talks)}
+        removed = {row.id: row.forgotten_at for row in conn.among(forgotten_conversations.c.id, talks)}
         # by user and session, as every process does it: two that write at once do not wait for each other in a circle
         for user, session, block in sorted(rows, key=lambda row: row[:2]):
             then = erased[user]
             if block is None:
-                of_session = and_(shown_blocks.c.user_id == user, shown_blocks.c.session == session)
-                conn.execute(delete(shown_blocks).where(of_session))
+                conn.remove(shown_blocks, shown_blocks.c.user_id == user, shown_blocks.c.session == session)
             elif then is not None and block.shown_at > max([then, *(removed.get(each, 0.0) for each in _talks(block))]):
-                row = {"user_id": user, "session": session}
-                row |= {name: getattr(block, name) for name in ("anchor", "shown_at", "expires_at")}
-                put(
-                    conn,
-                    shown_blocks,
-                    row | {"body": msgspec.json.encode(structs.replace(block, expires_at=0.0)).decode()},
-                )
+                alike = {name: getattr(block, name) for name in ("anchor", "shown_at", "expires_at")}
+                body = msgspec.json.encode(structs.replace(block, expires_at=0.0)).decode()
+                conn.put(shown_blocks, user_id=user, session=session, body=body, **alike)
         for user in users:
-            keep_newest(conn, shown_blocks.c.user_id == user, shown_blocks.c.shown_at, per_user)
+            conn.keep_newest(shown_blocks.c.user_id == user, shown_blocks.c.shown_at, per_user)
 
     @one_write
-    def prune_states(self, conn: Connection, *, now: float) -> None:
+    def prune_states(self, conn: Transaction, *, now: float) -> None:
         for table in _KEPT:
-            conn.execute(delete(table).where(table.c.expires_at <= now))
+            conn.remove(table, table.c.expires_at <= now)
 
 
-def forget_states(conn: Connection, user: str | None = None) -> None:
+def forget_states(conn: Transaction, user: str | None = None) -> None:
     """All of the user's, or everybody's, and all that their sessions were shown: what was erased may stand in any of
     them."""
     for table in _KEPT:
-        conn.execute(delete(table) if user is None else delete(table).where(table.c.user_id == user))
+        conn.remove(table, *([] if user is None else [table.c.user_id == user]))
 
 
-def _may_be_kept(conn: Connection, user: str, said: Sequence[Place]) -> bool:
+def _may_be_kept(conn: Transaction, user: str, said: Sequence[Place]) -> bool:
     """Whether all of it is known, accepted, and said since the user's last erasure."""
     since = erased_at(conn, user)
     if since is None:
@@ -117,10 +111,9 @@ def _may_be_kept(conn: Connection, user: str, said: Sequence[Place]) -> bool:
     return True
 
 
-def erased_at(conn: Connection, user: str) -> float | None:
+def erased_at(conn: Transaction, user: str) -> float | None:
     """When anything of the user's was erased last, 0 for never; None while something is being erased."""
-    pending = select(pending_erasures.c.id).where(pending_erasures.c.user_id == user).limit(1)
-    if conn.execute(pending).first() is not None:
+    if conn.is_there(pending_erasures, pending_erasures.c.user_id == user):
         return None
     single = select(func.max(forgotten_memories.c.forgotten_at))
     erased = single.where(forgotten_memories.c.user_digest == marks.digest(user))

@@ -15,6 +15,7 @@ erased         ``closing`` is ERASED: only the id is left, so that a half still 
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import (
@@ -31,9 +32,12 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     and_,
+    select,
 )
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeEngine
+
+from semmem.ports.usage import UsageSum
 
 SCHEMA_VERSION = 2
 """1: turns, batches, answers, ends of sessions, versions. 2: users, accesses, erasures; a file of 1 is extended."""
@@ -307,10 +311,7 @@ api_call_users = _table("api_call_users", *_keys("key", "user_digest", kind=Text
 
 USAGE_GROUP = ("user_name", "project", "endpoint", "model_asked", "model", "provider", "streamed")
 CACHE_SUMS = ("cache_reported", "prompt_tokens", "cached_tokens")
-USAGE_SUMS = (
-    *("requests", "errors", "messages", "tool_calls", "tokens_in", "tokens_out", "estimated", "duration_ms"),
-    *CACHE_SUMS,
-)
+USAGE_SUMS = tuple(field.name for field in fields(UsageSum) if field.name != "key")
 
 usage_key = _table("usage_key", *_keys("id", kind=Integer), *_given(Text, "key"))
 """The one key of the digests that stand for users and sessions in the statistics of use."""
@@ -425,21 +426,23 @@ states, all of it goes with whatever is erased of a user."""
 SAID, TALK = conversation_messages.c, conversations.c
 """Columns: of what was said in conversations, and of these themselves."""
 
+STATISTICS = (accesses, dropped, votes)
+"""What is counted of single memories, beside their earlier versions."""
+SESSION_MARKS = (session_ends.c.ended_at, session_drifts.c.drifted_at, session_pasts.c.forgotten_at)
+"""What is known of a session as a whole, by when it was."""
+MARKS = (forgotten, forgotten_memories, forgotten_conversations)
+"""What is known of erasures that are done."""
+
 WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns.c.done_at.is_(None))
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))
 LIVE = batches.c.status.is_(None)
+NOT_LIVE = erasures.c.batch_id.not_in(select(batches.c.id).where(LIVE))
+"""What was forgotten under batches and holds that have ended."""
 
 # Done turns are most of the table and in none of the indexes that claiming reads.
-_index(
-    "turns_waiting",
-    turns.c.user_id,
-    turns.c.session,
-    turns.c.opened_at,
-    turns.c.seen_at,
-    turns.c.closed_at,
-    where=WAITING,
-)
+_WAITING_BY = (turns.c.user_id, turns.c.session, turns.c.opened_at, turns.c.seen_at, turns.c.closed_at)
+_index("turns_waiting", *_WAITING_BY, where=WAITING)
 _index("turns_oldest", turns.c.opened_at, where=WAITING)
 _index("turns_in_batch", turns.c.batch_id, where=IN_BATCH)
 _index("turns_lonely", turns.c.closed_at, where=LONELY)

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select, tuple_
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import JournalPart, one_read, one_write
-from semmem.backends.sql.rows import insert_new, json_memory, row_turn
+from semmem.backends.sql.rows import Transaction, json_memory, row_turn
 from semmem.backends.sql.tables import (
     ANSWER_LOST,
     ANSWERED,
@@ -46,8 +46,8 @@ class SqlUnlearnt(JournalPart):
     """ProvisionalRecords, UnlearntTurns and AdoptedJournal."""
 
     @one_read
-    def turn_state(self, conn: Connection, turn_id: str) -> tuple[TurnState, Turn | None]:
-        row = conn.execute(select(turns).where(turns.c.id == turn_id)).first()
+    def turn_state(self, conn: Transaction, turn_id: str) -> tuple[TurnState, Turn | None]:
+        row = conn.row_of(turns, turns.c.id == turn_id)
         if row is None or (row.opened_at is None and row.closing != ERASED):
             return TurnState.MISSING, None
         if row.closing == ERASED:
@@ -56,21 +56,19 @@ class SqlUnlearnt(JournalPart):
 
     @one_read
     def left(
-        self, conn: Connection, *, since: float, before: float, unanswered: bool, limit: int
+        self, conn: Transaction, *, since: float, before: float, unanswered: bool, limit: int
     ) -> list[tuple[str, float]]:
         ended = turns.c.opened_at if unanswered else turns.c.closed_at
         closings = (OPEN, ANSWER_LOST, ANSWERED) if unanswered else (ANSWER_LOST, ANSWERED)
         read = select(provisional.c.turn_id).where(provisional.c.turn_id == turns.c.id, provisional.c.memory_id == READ)
         these = and_(WAITING, turns.c.opened_at >= since, ended < before, turns.c.closing.in_(closings))
-        rows = conn.execute(
-            select(turns.c.id, ended).where(these, ~read.exists()).order_by(turns.c.opened_at).limit(limit)
-        )
-        return [(turn_id, at) for turn_id, at in rows]
+        found = select(turns.c.id, ended).where(these, ~read.exists()).order_by(turns.c.opened_at).limit(limit)
+        return [(turn_id, at) for turn_id, at in conn.execute(found)]
 
     @one_write
-    def note_provisional(self, conn: Connection, turn_id: str, memory_ids: Sequence[str]) -> bool:
+    def note_provisional(self, conn: Transaction, turn_id: str, memory_ids: Sequence[str]) -> bool:
         locks.user_of(conn, turns, turn_id)
-        row = conn.execute(select(turns).where(turns.c.id == turn_id)).first()
+        row = conn.row_of(turns, turns.c.id == turn_id)
         if row is None or row.opened_at is None:
             return False
         waits = row.done_at is None
@@ -79,51 +77,48 @@ class SqlUnlearnt(JournalPart):
         return waits
 
     @one_write
-    def note_read(self, conn: Connection, turn_id: str) -> None:
+    def note_read(self, conn: Transaction, turn_id: str) -> None:
         _note_if_it_waits(conn, turn_id, READ)
 
     @one_read
-    def provisional(self, conn: Connection, turn_ids: Sequence[str]) -> list[Noted]:
-        mine = and_(provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id != READ)
-        rows = conn.execute(select(provisional).where(mine))
+    def provisional(self, conn: Transaction, turn_ids: Sequence[str]) -> list[Noted]:
+        rows = conn.rows_of(provisional, provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id != READ)
         return [Noted(row.turn_id, row.memory_id, row.state == FORGOTTEN) for row in rows]
 
     @one_read
-    def overdue(self, conn: Connection, user: str, *, limit: int) -> list[str]:
+    def overdue(self, conn: Transaction, user: str, *, limit: int) -> list[str]:
         mine = and_(provisional.c.user_id == user, provisional.c.memory_id != READ, provisional.c.state != WITHDRAWN)
         over = or_(turns.c.done_at.is_not(None), turns.c.closing == REFUSED)
         ids = select(provisional.c.turn_id).join(turns, turns.c.id == provisional.c.turn_id).where(mine, over)
         return list(conn.execute(ids.distinct().limit(limit)).scalars())
 
     @one_write
-    def settle_provisional(self, conn: Connection, turn_ids: Sequence[str]) -> None:
+    def settle_provisional(self, conn: Transaction, turn_ids: Sequence[str]) -> None:
         """A turn that waits again, since its batch was ended, keeps its notes for the next one."""
         over = and_(provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id != READ)
         waits = select(turns.c.id).where(turns.c.id == provisional.c.turn_id, WAITING).exists()
-        conn.execute(delete(provisional).where(over, provisional.c.state != WITHDRAWN, ~waits))
+        conn.remove(provisional, over, provisional.c.state != WITHDRAWN, ~waits)
 
     @one_write
-    def note_withdrawn(self, conn: Connection, turn_id: str, memory_id: str) -> None:
+    def note_withdrawn(self, conn: Transaction, turn_id: str, memory_id: str) -> None:
         """What somebody had erased meanwhile stays known as that."""
-        this = and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
-        conn.execute(update(provisional).where(this, provisional.c.state == NOTED).values(state=WITHDRAWN))
+        conn.change(provisional, _this(turn_id, memory_id), provisional.c.state == NOTED, state=WITHDRAWN)
 
     @one_write
-    def shut(self, conn: Connection, turn_id: str, memory_id: str) -> None:
+    def shut(self, conn: Transaction, turn_id: str, memory_id: str) -> None:
         """A turn that waits may be of a batch that is tried again, and noted nothing at once."""
         _note_if_it_waits(conn, turn_id, memory_id)
-        this = and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
-        conn.execute(update(provisional).where(this).values(state=FORGOTTEN))
+        conn.change(provisional, _this(turn_id, memory_id), state=FORGOTTEN)
 
     @one_read
-    def unlearnt(self, conn: Connection, user: str, *, until: float, limit: int) -> list[Turn]:
+    def unlearnt(self, conn: Transaction, user: str, *, until: float, limit: int) -> list[Turn]:
         mine = and_(turns.c.user_id == user, turns.c.opened_at <= until, or_(WAITING, IN_BATCH))
         newest_first = select(turns).where(mine).order_by(turns.c.opened_at.desc()).limit(limit)
         return [row_turn(row) for row in conn.execute(newest_first)]
 
     @one_write
     def reword(
-        self, conn: Connection, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]
+        self, conn: Transaction, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]
     ) -> int:
         """With a batch goes what an earlier try of it has extracted."""
         locks.user(conn, user)
@@ -132,20 +127,20 @@ class SqlUnlearnt(JournalPart):
             this = and_(turns.c.id == turn_id, turns.c.user_id == user)
             same = and_(this, turns.c.user_text == old, turns.c.done_at.is_(None))
             torn |= set(conn.execute(select(turns.c.batch_id).where(same, IN_BATCH)).scalars())
-            conn.execute(update(turns).where(same).values(user_text=new))
+            conn.change(turns, same, user_text=new)
         for batch_id in torn:  # as for a batch that goes on
             rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": user} for memory_id in memory_ids]
-            insert_new(conn, erasures, rows)
+            conn.insert_new(erasures, rows)
         return end_batches(conn, sorted(torn))
 
     @one_read
-    def leased_until(self, conn: Connection) -> float:
+    def leased_until(self, conn: Transaction) -> float:
         rests = select(resting.c.batch_id).where(resting.c.batch_id == batches.c.id).exists()
         return conn.execute(select(func.max(batches.c.claimable_at)).where(LIVE, ~rests)).scalar() or 0.0
 
     @one_read
     def unlearnt_halves(
-        self, conn: Connection, *, after: str, limit: int
+        self, conn: Transaction, *, after: str, limit: int
     ) -> tuple[list[Turn], list[TurnClosed], str | None]:
         waits = and_(turns.c.done_at.is_(None), turns.c.closing != ERASED, turns.c.id > after)
         rows = conn.execute(select(turns).where(waits).order_by(turns.c.id).limit(limit)).all()
@@ -160,69 +155,71 @@ class SqlUnlearnt(JournalPart):
         return opened, closed, rows[-1].id if rows else None
 
     @one_write
-    def mark_adopted(self, conn: Connection, turn_ids: Sequence[str], *, now: float) -> None:
+    def mark_adopted(self, conn: Transaction, turn_ids: Sequence[str], *, now: float) -> None:
         these = and_(turns.c.id.in_(turn_ids), turns.c.done_at.is_(None))
         in_batches = conn.execute(select(turns.c.batch_id).where(these, turns.c.batch_id.is_not(None)).distinct())
         end_batches(conn, list(in_batches.scalars()))
-        conn.execute(update(turns).where(these).values(done_at=now))
+        conn.change(turns, these, done_at=now)
 
     @one_read
-    def kept_versions(self, conn: Connection, *, offset: int, limit: int) -> list[Memory]:
+    def kept_versions(self, conn: Transaction, *, offset: int, limit: int) -> list[Memory]:
         key = (versions.c.user_id, versions.c.memory_id, versions.c.version)
         page = select(versions.c.body).order_by(*key).offset(offset).limit(limit)
         return [json_memory(body) for body in conn.execute(page).scalars()]
 
     @one_read
-    def named_users(self, conn: Connection) -> list[str]:
+    def named_users(self, conn: Transaction) -> list[str]:
         return list(conn.execute(select(users.c.user_id).order_by(users.c.user_id)).scalars())
 
 
-def mark_forgotten(conn: Connection, user: str, memory_ids: Sequence[str]) -> None:
+def _this(turn_id: str, memory_id: str) -> ColumnElement[bool]:
+    return and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
+
+
+def mark_forgotten(conn: Transaction, user: str, memory_ids: Sequence[str]) -> None:
     """The turns that these memories were made of must not bring them back."""
-    mine = and_(provisional.c.user_id == user, provisional.c.memory_id.in_(memory_ids))
-    conn.execute(update(provisional).where(mine).values(state=FORGOTTEN))
+    conn.change(provisional, provisional.c.user_id == user, provisional.c.memory_id.in_(memory_ids), state=FORGOTTEN)
 
 
-def drop_notes(conn: Connection, these_turns: ColumnElement[bool]) -> None:
+def drop_notes(conn: Transaction, these_turns: ColumnElement[bool]) -> None:
     """Of turns that are erased not even the ids of their memories stay."""
-    conn.execute(delete(provisional).where(provisional.c.turn_id.in_(select(turns.c.id).where(these_turns))))
+    conn.remove(provisional, provisional.c.turn_id.in_(select(turns.c.id).where(these_turns)))
 
 
-def prune_notes(conn: Connection) -> None:
+def prune_notes(conn: Transaction) -> None:
     """Those whose turn is no longer here, and what the memories said that its batch removed."""
     gone = ~select(turns.c.id).where(turns.c.id == provisional.c.turn_id).exists()
     withdrawn = select(provisional.c.user_id, provisional.c.memory_id).where(gone, provisional.c.state == WITHDRAWN)
-    conn.execute(delete(versions).where(tuple_(versions.c.user_id, versions.c.memory_id).in_(withdrawn)))
-    conn.execute(delete(provisional).where(gone))
+    conn.remove(versions, tuple_(versions.c.user_id, versions.c.memory_id).in_(withdrawn))
+    conn.remove(provisional, gone)
 
 
-def _state(conn: Connection, row: Row[Any]) -> TurnState:
+def _state(conn: Transaction, row: Row[Any]) -> TurnState:
     if row.closing == REFUSED:
         return TurnState.REFUSED
     if row.done_at is not None:
         return TurnState.DONE
-    read = and_(provisional.c.turn_id == row.id, provisional.c.memory_id == READ)
-    if conn.execute(select(provisional.c.turn_id).where(read)).first() is not None:
+    if conn.is_there(provisional, _this(row.id, READ)):
         return TurnState.READ
     return TurnState.OPEN if row.closing == OPEN else TurnState.CLOSED
 
 
-def _note_if_it_waits(conn: Connection, turn_id: str, memory_id: str) -> None:
+def _note_if_it_waits(conn: Transaction, turn_id: str, memory_id: str) -> None:
     """From here on the caller is alone with who said it."""
     locks.user_of(conn, turns, turn_id)
-    row = conn.execute(select(turns).where(turns.c.id == turn_id, turns.c.done_at.is_(None))).first()
+    row = conn.row_of(turns, turns.c.id == turn_id, turns.c.done_at.is_(None))
     if row is not None and row.opened_at is not None:
         _note(conn, row, [memory_id])
 
 
-def _note(conn: Connection, turn: Row[Any], memory_ids: Sequence[str]) -> None:
+def _note(conn: Transaction, turn: Row[Any], memory_ids: Sequence[str]) -> None:
     rows = [{"turn_id": turn.id, "memory_id": memory_id, "user_id": turn.user_id} for memory_id in memory_ids]
-    insert_new(conn, provisional, rows)
+    conn.insert_new(provisional, rows)
 
 
-def end_batches(conn: Connection, batch_ids: Sequence[str]) -> int:
+def end_batches(conn: Transaction, batch_ids: Sequence[str]) -> int:
     """Whoever learns from them may write no more; what they hold waits for another batch. How many were live."""
     live = list(conn.execute(select(batches.c.id).where(LIVE, batches.c.id.in_(batch_ids))).scalars())
-    conn.execute(update(turns).where(turns.c.batch_id.in_(live), IN_BATCH).values(batch_id=None))
-    conn.execute(delete(batches).where(batches.c.id.in_(live)))
+    conn.change(turns, turns.c.batch_id.in_(live), IN_BATCH, batch_id=None)
+    conn.remove(batches, batches.c.id.in_(live))
     return len(live)

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, delete, func, insert, select
+from sqlalchemy import ColumnElement, Row, Table, and_, func, insert, select
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
-from semmem.backends.sql.rows import insert_new, upsert_into
+from semmem.backends.sql.rows import Transaction
 from semmem.backends.sql.tables import (
     NARROWING,
     USAGE_GROUP,
@@ -27,24 +27,25 @@ from semmem.ports.usage import DAY_S, HOUR_S, SUCCEEDED, Span, UsageRow, UsageSu
 
 KEY_BYTES = 32
 TIMES = ("hour", "day")
+BEGINNINGS = (usage_requests.c.at, usage_hours.c.began_at, usage_days.c.began_at, usage_sessions.c.began_at)
+"""When what a row of each table counts began."""
 
 
 class SqlUsage(JournalPart):
     """UsageRecords."""
 
     @quiet_write
-    def usage_key(self, conn: Connection) -> bytes:
-        insert_new(conn, usage_key, [{"id": 1, "key": secrets.token_hex(KEY_BYTES)}])
+    def usage_key(self, conn: Transaction) -> bytes:
+        conn.insert_new(usage_key, [{"id": 1, "key": secrets.token_hex(KEY_BYTES)}])
         key = _key(conn)
         assert key is not None
         return key
 
     @quiet_write
-    def add_usage(self, conn: Connection, rows: Sequence[UsageRow]) -> int:
+    def add_usage(self, conn: Transaction, rows: Sequence[UsageRow]) -> int:
         locks.alone_with(conn, locks.USAGE)
-        there = set(
-            conn.execute(select(usage_requests.c.id).where(usage_requests.c.id.in_([row.id for row in rows]))).scalars()
-        )
+        told = usage_requests.c.id
+        there = set(conn.execute(select(told).where(told.in_([row.id for row in rows]))).scalars())
         gone = _erased_since(conn, min((row.at for row in rows), default=0.0))
         fresh = [row for row in rows if row.id not in there and row.at > gone.get(row.user, -1.0)]
         if not fresh:
@@ -54,20 +55,21 @@ class SqlUsage(JournalPart):
         _add(conn, usage_days, fresh, DAY_S)
         seen = {(_begin(row.at, DAY_S), row.user, row.session) for row in fresh if row.session}
         names = ("began_at", "user_name", "session")
-        insert_new(conn, usage_sessions, [dict(zip(names, each, strict=True)) for each in sorted(seen)])
+        conn.insert_new(usage_sessions, [dict(zip(names, each, strict=True)) for each in sorted(seen)])
         return len(fresh)
 
     @quiet_write
-    def prune_usage(self, conn: Connection, *, requests_before: float, hours_before: float, days_before: float) -> None:
-        conn.execute(delete(usage_requests).where(usage_requests.c.at < requests_before))
-        conn.execute(delete(usage_hours).where(usage_hours.c.began_at < hours_before))
-        for table in (usage_days, usage_sessions):
-            conn.execute(delete(table).where(table.c.began_at < days_before))
+    def prune_usage(
+        self, conn: Transaction, *, requests_before: float, hours_before: float, days_before: float
+    ) -> None:
+        befores = (requests_before, hours_before, days_before, days_before)
+        for began_at, before in zip(BEGINNINGS, befores, strict=True):
+            conn.remove(began_at.table, began_at < before)
 
     @one_read
     def usage_sums(
         self,
-        conn: Connection,
+        conn: Transaction,
         span: Span,
         by: Sequence[str],
         *,
@@ -83,32 +85,27 @@ class SqlUsage(JournalPart):
         return [_sum(row, len(columns)) for row in conn.execute(found) if row.requests is not None]
 
     @one_read
-    def usage_sessions(self, conn: Connection, span: Span) -> int:
+    def usage_sessions(self, conn: Transaction, span: Span) -> int:
         each = select(usage_sessions.c.user_name, usage_sessions.c.session).where(_in(usage_sessions, span)).distinct()
         return int(conn.execute(select(func.count()).select_from(each.subquery())).scalar_one())
 
 
-def forget_usage(conn: Connection, user_digest: str, at: float) -> int:
+def forget_usage(conn: Transaction, user_digest: str, at: float) -> int:
     """All that is kept of this user until the end of that day, since a day's sum cannot be parted; how many rows."""
     key = _key(conn)
     if key is None:
         return 0
     locks.alone_with(conn, locks.USAGE)
     user, until = name_of_digest(key, user_digest), _begin(at, DAY_S) + DAY_S
-    number = conn.execute(
-        delete(usage_requests).where(usage_requests.c.user_name == user, usage_requests.c.at < until)
-    ).rowcount
-    for table in (usage_hours, usage_days, usage_sessions):
-        number += conn.execute(delete(table).where(table.c.user_name == user, table.c.began_at < until)).rowcount
-    return number
+    return sum(conn.remove(at.table, at.table.c.user_name == user, at < until) for at in BEGINNINGS)
 
 
-def _key(conn: Connection) -> bytes | None:
+def _key(conn: Transaction) -> bytes | None:
     found: str | None = conn.execute(select(usage_key.c.key)).scalar()
     return None if found is None else bytes.fromhex(found)
 
 
-def _erased_since(conn: Connection, since: float) -> dict[str, float]:
+def _erased_since(conn: Transaction, since: float) -> dict[str, float]:
     """By their names here: users who were erased as a whole then or later, and until when."""
     key = _key(conn)
     whole = and_(*(forgotten.c[f"{name}_digest"] == "" for name in NARROWING))
@@ -149,14 +146,14 @@ def _figures(row: UsageRow) -> tuple[int, ...]:
     return (1, failed, row.messages, row.tool_calls, *tokens, row.estimated, row.duration_ms, *cached)
 
 
-def _add(conn: Connection, table: Table, rows: Sequence[UsageRow], period_s: int) -> None:
+def _add(conn: Transaction, table: Table, rows: Sequence[UsageRow], period_s: int) -> None:
     """Onto what the groups have come to already; in one order, so that nobody waits in a circle."""
     groups: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0] * len(USAGE_SUMS))
     for row in rows:
         sums = groups[_begin(row.at, period_s), *_group(row).values()]
         for place, figure in enumerate(_figures(row)):
             sums[place] += figure
-    statement = upsert_into(conn.dialect.name, table)
+    statement = conn.upsert_into(table)
     added = {name: table.c[name] + statement.excluded[name] for name in USAGE_SUMS}
     rising = statement.on_conflict_do_update(index_elements=["began_at", *USAGE_GROUP], set_=added)
     names = ("began_at", *USAGE_GROUP, *USAGE_SUMS)

@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, case, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, case, func, literal_column, or_, select
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.rows import IDS_MAX, among, lines_told, slices
+from semmem.backends.sql.rows import IDS_MAX, Transaction, later, lines_told, slices
 from semmem.backends.sql.tables import (
     SAID,
     TALK,
@@ -58,7 +58,12 @@ def widen(reaches: Reaches, talk: str, reach: Reach) -> None:
 
 
 def withhold(
-    conn: Connection, user: str, *, now: float, memories: Collection[str] = (), begun: Mapping[str, Reach] | None = None
+    conn: Transaction,
+    user: str,
+    *,
+    now: float,
+    memories: Collection[str] = (),
+    begun: Mapping[str, Reach] | None = None,
 ) -> None:
     """What may say what these memories said, or what was erased of the conversations in ``begun``. ``now``: by then no
     prompt was given them any more. Whoever calls is alone with the user."""
@@ -82,7 +87,7 @@ def spread(shown: Shown, memories: Iterable[str], begun: Mapping[str, Reach], no
     return reaches
 
 
-def shown_to(conn: Connection, user: str) -> Shown:
+def shown_to(conn: Transaction, user: str) -> Shown:
     """What the answers were shown that are recorded of a user. Read row by row: there may be many."""
     told = select(SAID.conversation_id, SAID.place, SAID.turn_at, SAID.shown).where(
         SAID.user_id == user, SAID.shown != _EMPTY
@@ -96,21 +101,21 @@ def shown_to(conn: Connection, user: str) -> Shown:
     return found
 
 
-def withheld_before(conn: Connection, talks: Collection[str]) -> Reaches:
+def withheld_before(conn: Transaction, talks: Collection[str]) -> Reaches:
     """What is withheld of these conversations already."""
-    rows = among(conn, TALK.id, sorted(talks), TALK.withheld_until > 0)
+    rows = conn.among(TALK.id, sorted(talks), TALK.withheld_until > 0)
     return {row.id: Reach(row.withheld_from, row.withheld_until) for row in rows}
 
 
-def hold(conn: Connection, reaches: Mapping[str, Reach]) -> None:
+def hold(conn: Transaction, reaches: Mapping[str, Reach]) -> None:
     """Mark the answers that are here, and remember it for those that are still to come."""
     for talk, (place, until) in sorted(reaches.items()):
         begins = case((or_(TALK.withheld_from == _EMPTY, TALK.withheld_from > place), place), else_=TALK.withheld_from)
-        ends = case((TALK.withheld_until < until, until), else_=TALK.withheld_until)
-        conn.execute(update(conversations).where(TALK.id == talk).values(withheld_from=begins, withheld_until=ends))
+        ends = later(TALK.withheld_until, until)
+        conn.change(conversations, TALK.id == talk, withheld_from=begins, withheld_until=ends)
         behind = (SAID.conversation_id == talk, SAID.place >= place, SAID.turn_at <= until)
         answers = (SAID.role == Role.ASSISTANT.value, SAID.withheld == 0)
-        conn.execute(update(conversation_messages).where(*behind, *answers).values(withheld=1))
+        conn.change(conversation_messages, *behind, *answers, withheld=1)
 
 
 def begin_of(turn_at: float, turn: str) -> str:
@@ -118,7 +123,7 @@ def begin_of(turn_at: float, turn: str) -> str:
     return place_of(turn_at, turn, Step("", USER_NUMBER, 0.0))
 
 
-def withhold_marked(conn: Connection) -> None:
+def withhold_marked(conn: Transaction) -> None:
     """What a copy of earlier still shows of what is marked as erased. Of a scope that was erased elsewhere nobody here
     can say which memories it had: then every answer is withheld that was shown anything by then."""
     marked = _Marked(conn)
@@ -131,12 +136,12 @@ def withhold_marked(conn: Connection) -> None:
 class _Marked:
     """All that is marked."""
 
-    def __init__(self, conn: Connection) -> None:
+    def __init__(self, conn: Transaction) -> None:
         self._single = marks.memories_forgotten(conn)
         self._talks = {row.id: row.forgotten_at for row in conn.execute(select(forgotten_conversations))}
         self._elsewhere = _erased_elsewhere(conn)
 
-    def reaches(self, conn: Connection, user: str) -> Reaches:
+    def reaches(self, conn: Transaction, user: str) -> Reaches:
         """Of this user's conversations."""
         shown, whose = shown_to(conn, user), marks.digest(user)
         single = {name: self._single.get((whose, marks.digest(name))) for name in shown}
@@ -149,7 +154,7 @@ class _Marked:
         return spread(shown, gone, begun, max(gone.values(), default=0.0))
 
 
-def _erased_elsewhere(conn: Connection) -> dict[str, float]:
+def _erased_elsewhere(conn: Transaction) -> dict[str, float]:
     """By digest of the user, until when scopes are erased whose memories this journal did not see go."""
     f = forgotten.c
     return _latest_by_user(conn, f.forgotten_at, f.hidden_at < f.forgotten_at)
@@ -162,10 +167,10 @@ def _shown_anything(shown: Shown, until: float) -> Iterable[tuple[str, Reach]]:
                 yield talk, Reach(place, until)
 
 
-def hid(conn: Connection, user: str, now: float) -> None:
+def hid(conn: Transaction, user: str, now: float) -> None:
     """From now on no prompt is given the memories of the user's erased scopes."""
     mine = forgotten.c.user_digest == marks.digest(user)
-    conn.execute(update(forgotten).where(mine, forgotten.c.hidden_at < now).values(hidden_at=now))
+    conn.change(forgotten, mine, forgotten.c.hidden_at < now, hidden_at=now)
 
 
 # --- answers that come into the record after something was erased, and were asked for before --------------------------
@@ -183,7 +188,7 @@ def flagged(message: KeptMessage, reach: Reach | None) -> KeptMessage:
     return replace(message, withheld=True) if reached else message
 
 
-def late(conn: Connection, told: Told, *, copied: bool = False) -> Reaches:
+def late(conn: Transaction, told: Told, *, copied: bool = False) -> Reaches:
     """What is reached by answers among these. ``copied``: from a journal in which conversations stand that are not here
     yet."""
     answers = [each for each in told if each[2].role is Role.ASSISTANT]
@@ -194,7 +199,7 @@ def late(conn: Connection, told: Told, *, copied: bool = False) -> Reaches:
     return reaches
 
 
-def _behind_erased_turns(conn: Connection, answers: Told) -> Iterable[tuple[str, Reach]]:
+def _behind_erased_turns(conn: Transaction, answers: Told) -> Iterable[tuple[str, Reach]]:
     """By turns of the same conversations from which an erased memory was learnt. They may be in no record: then the
     journal knows where they stood."""
     erased = _erased_turns(conn, answers)
@@ -205,7 +210,7 @@ def _behind_erased_turns(conn: Connection, answers: Told) -> Iterable[tuple[str,
                 yield talk, Reach(begin_of(row.opened_at, row.id), at)
 
 
-def _erased_turns(conn: Connection, answers: Told) -> dict[str, float]:
+def _erased_turns(conn: Transaction, answers: Told) -> dict[str, float]:
     """Of these users, by digest, and until when: those that were erased after the first of these answers was asked."""
     f = forgotten_memories.c
     earliest = min(message.turn_at for _, _, message in answers)
@@ -219,7 +224,7 @@ def _turns_of(scope: Scope) -> Any:
     return select(t.id, t.opened_at).where(t.user_id == scope.user, t.session == (scope.session or ""), *exactly)
 
 
-def _shown_what_is_erased(conn: Connection, answers: Told, copied: bool) -> Iterable[tuple[str, Reach]]:
+def _shown_what_is_erased(conn: Transaction, answers: Told, copied: bool) -> Iterable[tuple[str, Reach]]:
     showing = [each for each in answers if each[2].shown]
     if not showing:
         return
@@ -232,16 +237,16 @@ def _shown_what_is_erased(conn: Connection, answers: Told, copied: bool) -> Iter
 class _Erased:
     """What is erased of what some answers were shown."""
 
-    def __init__(self, conn: Connection, showing: Told, copied: bool) -> None:
+    def __init__(self, conn: Transaction, showing: Told, copied: bool) -> None:
         names = sorted({name for _, _, message in showing for name in message.shown})
         talks = [name for name in names if name.startswith(TALK_ID)]
         users = _users(showing)
         self._copied = copied
         self._scopes = _hidden_until(conn, users)
         self._memories = _erased_memories(conn, users, [name for name in names if not name.startswith(TALK_ID)])
-        removed = among(conn, forgotten_conversations.c.id, talks)
+        removed = conn.among(forgotten_conversations.c.id, talks)
         self._removed: dict[str, float] = {row.id: row.forgotten_at for row in removed}
-        self._here = {row.id: row for row in among(conn, TALK.id, talks)}
+        self._here = {row.id: row for row in conn.among(TALK.id, talks)}
 
     def until(self, user: str, message: KeptMessage) -> list[float]:
         """The times of what may have been shown with it and is erased; none where nothing is."""
@@ -260,20 +265,20 @@ class _Erased:
         return [until for until in untils if until >= at]
 
 
-def _hidden_until(conn: Connection, users: Sequence[str]) -> dict[str, float]:
+def _hidden_until(conn: Transaction, users: Sequence[str]) -> dict[str, float]:
     """Until when prompts may have been given memories of a scope that is erased, by the digest of its user."""
     f = forgotten.c
     hidden = case((f.hidden_at > f.forgotten_at, f.hidden_at), else_=f.forgotten_at)
     return _latest_by_user(conn, hidden, f.user_digest.in_(users))
 
 
-def _latest_by_user(conn: Connection, at: ColumnElement[float], which: ColumnElement[bool]) -> dict[str, float]:
+def _latest_by_user(conn: Transaction, at: ColumnElement[float], which: ColumnElement[bool]) -> dict[str, float]:
     """The latest of these times, by digest of the user."""
     found = select(forgotten.c.user_digest, func.max(at).label("at")).where(which).group_by(forgotten.c.user_digest)
     return {row.user_digest: row.at for row in conn.execute(found)}
 
 
-def _erased_memories(conn: Connection, users: Sequence[str], names: Sequence[str]) -> dict[tuple[str, str], float]:
+def _erased_memories(conn: Transaction, users: Sequence[str], names: Sequence[str]) -> dict[tuple[str, str], float]:
     """By digests of user and memory. No prompt is given a memory after it was erased: the time is not compared."""
     f, found = forgotten_memories.c, dict[tuple[str, str], float]()
     for some in slices([marks.digest(name) for name in names]):

@@ -16,10 +16,9 @@ from typing import Protocol
 
 from msgspec import structs
 
-from semmem.memory import Scope
+from semmem.memory import Memory, Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, PromptPrefix, nobody_listens
-from semmem.ports.memory_records import VersionHistory
 from semmem.ports.session_states import START, ShownBlock, ShownRow
 from semmem.ports.talks import TALK_ID
 from semmem.retrieval.index.hot_memories import Spawn
@@ -38,8 +37,9 @@ BLOCKS_MAX = 200
 """Of one session, its branches included; the first one stays, then the oldest go."""
 
 
-class ShownBlocks(Protocol):
-    """The blocks of sessions, a session by any name that stands for it. Raises JournalError."""
+class LedgerRecords(Protocol):
+    """The blocks of sessions, a session by any name that stands for it, and what their memories said before. Raises
+    JournalError."""
 
     async def shown_blocks(self, user: str, session: str, *, now: float) -> list[ShownBlock]:
         """Those that are not expired, in the order in which they were shown."""
@@ -49,9 +49,8 @@ class ShownBlocks(Protocol):
         what was shown before the user's last erasure, whatever that was of, nor with a conversation before that was
         removed."""
 
-
-class LedgerRecords(ShownBlocks, VersionHistory, Protocol):
-    """What the journal keeps for the ledger."""
+    async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
+        """As MemoryRecords says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, text
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import DEAF, DUE, MISSED, ServerLimits
 from semmem.backends.sql.journal import SqlJournal
+from semmem.backends.sql.rows import Transaction
 from semmem.background import Tasks
 from semmem.background.writers import JournalWriter
 from semmem.memory import Forgetting, Scope, Source
@@ -81,7 +82,8 @@ class Slow:
         self._begun, self._go = threading.Event(), threading.Event()
 
     async def begin(self, user: str, *, shared: bool) -> asyncio.Task[None]:
-        def work(conn: Connection) -> None:
+        def work(connection: Connection) -> None:
+            conn = Transaction(connection)
             locks.users_shared(conn, [user]) if shared else locks.user(conn, user)
             self._begun.set()
             assert self._go.wait(20.0)
