@@ -29,8 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from semmem.extraction.contradiction import features
-from semmem.extraction.contradiction.pair_model import FEATURE_MAX, WEIGHTS_FILE, PairModel, parts, row
+from semmem.extraction.contradiction.pair_model import FEATURE_MAX, WEIGHTS_FILE, PairModel, dense, parts, row
 from semmem.extraction.contradiction.verdict import Judged, closed, decided
 from semmem.ports.embedder import learnt_for
 from semmem.text.quoting import quoted, unquoted
@@ -250,7 +249,7 @@ def four(pair: Pair, vectors: Vectors) -> tuple[Matrix, Matrix, Matrix, Matrix]:
 
 def directions(found: Sequence[tuple[Matrix, ...]]) -> Matrix:
     """Shape (5, dimension, k): the principal directions, scaled so that each has about unit variance."""
-    kinds = zip(*(features.dense(*each) for each in found), strict=True)
+    kinds = zip(*(dense(*each) for each in found), strict=True)
     made = []
     for kind in kinds:
         matrix = np.stack(kind)

@@ -28,8 +28,7 @@ import torch
 from torch import nn
 
 from semmem.extraction.voice import hearing
-from semmem.extraction.voice.hearing import BUCKETS, shapes, words_of
-from semmem.extraction.voice.units import Unit, units
+from semmem.extraction.voice.hearing import BUCKETS, Unit, shapes, units, words_of
 from semmem.retrieval.decide import scenes
 
 HERE = Path(__file__).parent

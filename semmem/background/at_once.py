@@ -49,15 +49,14 @@ class AtOnceLearner:
     Turns that a process left which is gone, or that could not be learnt from, are taken up by ``run``, by whatever
     replica has a place free, ``left_s`` seconds after they ended.
 
-    ``unanswered``: a turn is learnt from when it was opened, since nobody tells of its answer. ``can_learn``: while it
-    is false, turns wait.
+    Where answers are not waited for, a turn is learnt from when it was opened. ``can_learn``: while it is false, turns
+    wait.
     """
 
     at_once: AtOnce
     settling: Settling
     holds: Holds
     _: KW_ONLY
-    unanswered: bool = False
     queue_max: int = 1000
     concurrency: InitVar[int] = 2
     wait_s: float = 60.0
@@ -83,7 +82,7 @@ class AtOnceLearner:
 
     def committed(self, opened: Iterable[Turn], closed: Iterable[TurnClosed]) -> None:
         """These halves are in the journal. Neither waits nor raises."""
-        if self.unanswered:
+        if self.at_once.unanswered:
             for turn in opened:
                 self._accept(turn.id, turn.opened_at, turn.trace)
         for half in closed:
@@ -170,7 +169,7 @@ class AtOnceLearner:
     async def _turn(self, turn_id: str) -> tuple[TurnState, Turn | None]:
         """The turn, as soon as its words are there; None when nothing is to be done about it."""
         for pause_s in _pauses():
-            state, turn = await self.at_once.state(turn_id)
+            state, turn = await self.at_once.records.turn_state(turn_id)
             if self.at_once.is_ready(state) or state is TurnState.REFUSED:
                 return state, turn
             if state in (TurnState.READ, TurnState.DONE):
@@ -179,7 +178,7 @@ class AtOnceLearner:
         raise AssertionError("pauses never end")
 
     async def _settle_or_learn(self, turn: Turn, found: Found | None, hold_id: str) -> BatchResult | None:
-        state, _ = await self.at_once.state(turn.id)
+        state, _ = await self.at_once.records.turn_state(turn.id)
         if state is not TurnState.REFUSED:
             return await self.at_once.learn(turn.id, hold_id, found)
         gone = await self.settling.take_back(turn, batch=hold_id, now=self.clock())

@@ -10,20 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 
-from semmem.extraction.candidate import Candidate, created, memory_id
-from semmem.extraction.placed import Action, Placed
+from semmem.extraction.candidate import Action, Candidate, Placed, memory_id
 from semmem.extraction.reading import ForgetRequest, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, same_text
-from semmem.extraction.storing import UNSTORABLE, Storing, extracted, tell
+from semmem.extraction.storing import Storing, extracted
 from semmem.extraction.unlearning import Unlearning
 from semmem.lifecycle.spared import as_settled
 from semmem.memory import Fact, Scope, Turn
-from semmem.ports import spans
-from semmem.ports.errors import SemmemError, StoreRefused
+from semmem.ports.errors import SemmemError
 from semmem.ports.learning import Batch, Extractor, ProvisionalRecords, TurnState
-from semmem.ports.storable import check_storable
 from semmem.text.grounding import SourceText
 
 AT_ONCE = "at_once"
@@ -64,10 +62,6 @@ class AtOnce:
     def is_ready(self, state: TurnState) -> bool:
         """Whether a turn of this state may be learnt from now."""
         return state in self._ready
-
-    async def state(self, turn_id: str) -> tuple[TurnState, Turn | None]:
-        """How far the turn has come. Raises JournalError."""
-        return await self.records.turn_state(turn_id)
 
     async def left(self, *, since: float, before: float, limit: int) -> list[tuple[str, float]]:
         """Turns of that time that nobody has learnt from, oldest first, and when each ended. Raises JournalError."""
@@ -127,16 +121,8 @@ class AtOnce:
         if memory_id in known:
             return True
         new = await self.storing.candidate(fact, turn, memory_id, hold_id, provisional=True)
-        try:
-            check_storable(created(new))
-            with spans.step(spans.UPSERT_MEMORY) as span:
-                placed = await self._put(new)
-                tell(span, placed)
-        except StoreRefused:
-            tally.rejected[UNSTORABLE] += 1
-            return True
-        await self.storing.stored(placed, new, verdict, tally)
-        return placed.action is not Action.FORGOTTEN
+        placed = await self.storing.put(new, verdict, partial(self._put, new), tally)
+        return placed is None or placed.action is not Action.FORGOTTEN
 
     async def _put(self, new: Candidate) -> Placed:
         """Its turn is told first which memory it is made into; where another one says the same already, that one."""
@@ -146,7 +132,9 @@ class AtOnce:
         placed = await self.storing.dedup.place(new)
         if placed.action is not Action.UPDATED and placed.id not in ("", new.id):
             await self.records.note_provisional(turn.id, [placed.id])
-        state, now = await self.state(turn.id)  # again: whoever erases a turn marks it before he removes its memories
+        state, now = await self.records.turn_state(
+            turn.id
+        )  # again: whoever erases a turn marks it before he removes its memories
         if self.is_ready(state):
             return await self._unless_reworded(placed, new, now)
         if now is not None and not await self._is_unknown(placed, new, state):

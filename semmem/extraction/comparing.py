@@ -20,7 +20,7 @@ from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.screen import same_text
 from semmem.extraction.session_summary import KEY_PREFIX
-from semmem.extraction.work import InThread
+from semmem.extraction.work import IN_THREAD
 from semmem.memory import MEMORY_TYPES, Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import WorkLost, WorkTooSlow
 from semmem.ports.store import Store
@@ -142,16 +142,13 @@ class Comparing:
     doubts_per_fact_max: int = 5
     judge: Judge | None = None
     judge_cosine_min: float = 0.25
-    text_work: TextWork | None = None
+    text_work: TextWork = IN_THREAD
     judge_budget_s: float = 1.0
     pair_judge: PairJudge | None = None
 
     def __post_init__(self) -> None:
         if not all(0 < cosine <= 1 for cosine in (self.update_threshold, self.grey_threshold, self.judge_cosine_min)):
             raise ValueError("thresholds must be cosines above 0")
-        if self.neighbours_max < 1 or self.doubts_per_fact_max < 1:
-            raise ValueError("neighbours_max and doubts_per_fact_max must be at least 1")
-        self._work = self.text_work or InThread()
         self._weighing = Weighing(self.judge, self.judge_cosine_min, self.update_threshold)
 
     async def doubts(self, news: Sequence[Candidate]) -> list[Doubt]:
@@ -235,7 +232,7 @@ class Comparing:
 
     async def _weighed(self, pairs: list[Neighbour], said: str, type: MemoryType) -> list[Judged | None]:
         try:
-            return await self._work.run(self._weighing.verdicts, pairs, said, type, budget_s=self.judge_budget_s)
+            return await self.text_work.run(self._weighing.verdicts, pairs, said, type, budget_s=self.judge_budget_s)
         except (WorkTooSlow, WorkLost):
             return unweighed(pairs, said)
 

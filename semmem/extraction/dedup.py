@@ -17,10 +17,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from semmem.extraction.candidate import Candidate, as_released, confirmed, created, reconsidered, updated
+from semmem.extraction.candidate import (
+    PAIR_FOUND,
+    Action,
+    Candidate,
+    Placed,
+    Removal,
+    as_released,
+    confirmed,
+    created,
+    reconsidered,
+    updated,
+)
 from semmem.extraction.comparing import NO_OPINIONS, Compared, Comparing, with_vector
 from semmem.extraction.model_judge import Opinions
-from semmem.extraction.placed import PAIR_FOUND, Action, Placed, Removal
 from semmem.extraction.retiring import Retiring
 from semmem.extraction.screen import same_text
 from semmem.lifecycle.spared import replaced_by, superseded

@@ -62,8 +62,6 @@ class DriftWatch:
     last_write: Callable[[], object] = object
 
     def __post_init__(self) -> None:
-        if not 0 < self.threshold <= 1 or self.turns_min < 1 or self.sessions_max < 1:
-            raise ValueError("threshold must be a cosine above 0, turns_min and sessions_max at least 1")
         self._seen: dict[tuple[str, str], float] = {}
         self._all_seen: object = None
         self._rests_until = -math.inf

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
-from semmem.extraction.asked_model import as_line, asked
-from semmem.extraction.model_facts import Facts, line_of
-from semmem.extraction.model_items import Item, read_items, wrong_notes
-from semmem.memory import MEMORY_TYPES, Fact, Memory, MemoryType, Message, Role, Standing, Turn
+from semmem.extraction.asked_model import AskingModel, as_line, within
+from semmem.extraction.model_items import Facts, Item, line_of, read_items, wrong_notes
+from semmem.memory import MEMORY_TYPES, Fact, Memory, MemoryType, Standing, Turn
 from semmem.ports.errors import ModelError, ModelUnavailable
 from semmem.ports.learning import Batch, Reviewed
-from semmem.ports.models import LanguageModel, NamedModels, exactly
+from semmem.ports.models import exactly
 
 PROMPT_EXAMPLES = (
     "User's rowing club in Tromsø trains on Tuesday mornings",
@@ -59,32 +58,26 @@ SCHEMA = _schema(())
 
 
 @dataclass(eq=False, repr=False)
-class LlmExtractor:
-    """Asks a language model for facts.
+class LlmExtractor(AskingModel):
+    """Asks for facts.
 
     ``timeout_s`` bounds one extraction, retries and all its calls included. ``turn_chars_max`` is what is shown of one
     user text (its beginning and its end); of an assistant text a quarter of that is shown. ``text_chars_max`` is what
     is asked about in one call, and a quarter of it is shown of what came before; rules and schema come to about 5,200
     characters, of which four are about a token. ``custom_instructions`` are the operator's and are added to the rules.
-    With ``categories`` the model names one for each fact, and those of another are dropped. With ``upstream`` the model
-    that the turns' requests went to is asked there, and ``model`` where no name of it is known.
+    With ``categories`` the model names one for each fact, and those of another are dropped.
     """
 
     name = "llm"
 
-    model: LanguageModel
     _: KW_ONLY
-    timeout_s: float = 30.0
     facts_max: int = 20
     turn_chars_max: int = 4000
     text_chars_max: int = 24_000
     custom_instructions: str = ""
     categories: Sequence[str] = ()
-    upstream: NamedModels | None = None
 
     def __post_init__(self) -> None:
-        if self.timeout_s <= 0 or self.facts_max < 1 or self.text_chars_max < 1 or self.turn_chars_max < 16:
-            raise ValueError("timeout_s must be positive, the limits at least 1, turn_chars_max at least 16")
         self._categories = frozenset(category.casefold() for category in self.categories)
         self._rules = _rules(self.facts_max, self.custom_instructions, self.categories)
         self._schema = _schema(self.categories)
@@ -100,7 +93,6 @@ class LlmExtractor:
         What does not fit into one question, and what an answer that was cut off did not come to, is asked about next.
         Each note is shown with its turn.
         """
-        model = asked(self.model, self.upstream, batch.turns)
         ends_at = time.monotonic() + self.timeout_s
         items: list[Item] = []
         wrong: list[Item] = []
@@ -111,7 +103,7 @@ class LlmExtractor:
             left_s = ends_at - time.monotonic() if first else self.timeout_s
             noted = self._noted(batch, notes, lines)
             try:
-                found, named, cut = await self._ask(model, batch, lines, noted, left_s)
+                found, named, cut = await self._ask(batch, lines, noted, left_s)
             except ModelError as error:
                 if first == 0 or (isinstance(error, ModelUnavailable) and batch.attempt == 1):
                     raise
@@ -126,14 +118,11 @@ class LlmExtractor:
         return Reviewed(await asyncio.to_thread(self._facts, items, batch), places, ignored)
 
     async def _ask(
-        self, model: LanguageModel, batch: Batch, lines: range, noted: Mapping[int, str], timeout_s: float
+        self, batch: Batch, lines: range, noted: Mapping[int, str], timeout_s: float
     ) -> tuple[list[Item], list[Item], bool]:
         """The items of the lines (from 0), the notes that were named, and whether the answer was cut off."""
-        told = "\n".join(
-            [self._conversation(batch, lines), *(["<notes>", *noted.values(), "</notes>"] if noted else [])]
-        )
-        messages = (Message(Role.SYSTEM, self._rules), Message(Role.USER, told))
-        answer = await model.complete(messages, timeout_s=timeout_s, json_schema=self._schema)
+        told = self._conversation(batch, lines) + (f"\n{within('notes', noted.values())}" if noted else "")
+        answer = await self._answer(self._rules, told, self._schema, batch.turns, timeout_s)
         items, wrong, cut = await asyncio.to_thread(read_items, answer)
         return [item for item in items if (line := line_of(item)) is None or line - 1 in lines], wrong, cut
 
@@ -167,7 +156,7 @@ class LlmExtractor:
                 del known[0]
                 break
         asked_about = [self._line({"turn": number + 1}, batch.turns[number]) for number in lines]
-        return "\n".join(["<conversation>", *known, *asked_about, "</conversation>"])
+        return within("conversation", [*known, *asked_about])
 
     def _noted(self, batch: Batch, notes: Sequence[Memory], lines: range) -> dict[int, str]:
         """The notes of these lines by their place, each as one line, as far as a quarter of the room takes them."""

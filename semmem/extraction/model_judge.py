@@ -12,11 +12,11 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from semmem.extraction.answers import json_values
-from semmem.extraction.asked_model import as_line, asked
+from semmem.extraction.asked_model import AskingModel, as_line, within
 from semmem.extraction.contradiction.verdict import Verdict, may
-from semmem.memory import Message, Role, Turn
+from semmem.memory import Turn
 from semmem.ports.errors import ModelRefused
-from semmem.ports.models import LanguageModel, NamedModels, exactly
+from semmem.ports.models import exactly
 
 Opinions = Mapping[tuple[str, str], Verdict]
 """Verdicts by (old text, new text). A pair that is not in it was not judged."""
@@ -38,21 +38,11 @@ _VERDICTS = {"replaces": Verdict.CONTRADICTION, "repeats": Verdict.SAME}
 
 
 @dataclass(eq=False, repr=False)
-class ModelJudge:
-    """Asks a language model about at most ``pairs_max`` pairs, in one call of at most ``timeout_s`` in all.
+class ModelJudge(AskingModel):
+    """Asks about at most ``pairs_max`` pairs, in one call."""
 
-    With ``upstream`` it is the model there that the turns' requests went to, as far as they name one.
-    """
-
-    model: LanguageModel
     _: KW_ONLY
-    timeout_s: float = 30.0
     pairs_max: int = 40
-    upstream: NamedModels | None = None
-
-    def __post_init__(self) -> None:
-        if self.timeout_s <= 0 or self.pairs_max < 1:
-            raise ValueError("timeout_s must be positive, pairs_max at least 1")
 
     async def opinions(self, doubts: Sequence[Doubt], turns: Sequence[Turn] = ()) -> Opinions:
         """What the model makes of the doubts, the most alike first where there are too many; ``turns`` are those that
@@ -60,10 +50,7 @@ class ModelJudge:
         shown = sorted(doubts, key=lambda doubt: -doubt.cosine)[: self.pairs_max]
         if not shown:
             return {}
-        messages = (Message(Role.SYSTEM, _RULES), Message(Role.USER, _question(shown)))
-        model = asked(self.model, self.upstream, turns)
-        answer = await model.complete(messages, timeout_s=self.timeout_s, json_schema=SCHEMA)
-        verdicts = parse_verdicts(answer, len(shown))
+        verdicts = parse_verdicts(await self._answer(_RULES, _question(shown), SCHEMA, turns), len(shown))
         return {
             (doubt.old, doubt.new): verdict
             for number, doubt in enumerate(shown, start=1)
@@ -72,8 +59,8 @@ class ModelJudge:
 
 
 def _question(doubts: Sequence[Doubt]) -> str:
-    lines = [as_line({"pair": number, "old": each.old, "new": each.new}) for number, each in enumerate(doubts, start=1)]
-    return "\n".join(["<pairs>", *lines, "</pairs>"])
+    pairs = enumerate(doubts, start=1)
+    return within("pairs", (as_line({"pair": number, "old": each.old, "new": each.new}) for number, each in pairs))
 
 
 def parse_verdicts(answer: str, pairs: int) -> dict[int, Verdict]:

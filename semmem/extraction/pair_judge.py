@@ -43,10 +43,6 @@ class PairJudge:
     budget_s: float = 1.0
     pairs_max: int = 8
 
-    def __post_init__(self) -> None:
-        if self.pairs_max < 1 or self.budget_s <= 0:
-            raise ValueError("pairs_max must be at least 1, budget_s positive")
-
     @property
     def is_trained(self) -> bool:
         return trained_for(self.embedder.signature) is not None

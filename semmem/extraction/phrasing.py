@@ -9,16 +9,102 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from semmem.extraction.rules.event_time import SENTENCE, SENTENCES_MAX
-from semmem.extraction.rules.phrasing import third_person, written_out
+from semmem.extraction.event_time import SENTENCE, SENTENCES_MAX
 from semmem.text import stop_words
 from semmem.text.grounding import content_words, numbers
 from semmem.text.quoting import is_quoted, quoted, unquoted
+from semmem.text.verbs import IRREGULAR_VERBS, SAME_FORM
 from semmem.text.words import words
+
+WORDS_MAX = 14
+
+_NOT = {"don": "do", "doesn": "does", "didn": "did", "won": "will", "isn": "is", "aren": "are", "wasn": "was",
+        "weren": "were", "haven": "have", "hasn": "has", "hadn": "had", "couldn": "could", "wouldn": "would",
+        "shouldn": "should", "mustn": "must"}  # fmt: skip
+_WRITTEN_OUT = {"can't": "cannot", "cant": "cannot", "i'm": "I am", "im": "I am", "i've": "I have", "ive": "I have",
+                "i'll": "I will"}  # fmt: skip
+_WRITTEN_OUT |= {f"{stem}{end}": f"{verb} not" for stem, verb in _NOT.items() for end in ("'t", "t")}
+_WRITTEN_OUT.pop("wont")
+_WORD = re.compile(r"[\w']+")
+
+_PLAIN = re.compile(r"(?:I|my) (?:[\w' %$€£+./-]|(?<=\d),(?=\d))+", re.IGNORECASE)
+_IN_ENGLISH = frozenset(
+    "am is are was were have has had do not an the in to of for with my from by at on a like".split()
+)
+"""One of them is in nearly every English statement; "my" alone may be Afrikaans."""
+_UNPLAIN = re.compile(
+    r"\b(?:i|you|your|he|him|his|she|her|it|its|they|them|their|this|that|these|those|here|there|we|us|our|who|which"
+    r"|and|or|but|so|because|when|while|if)\b|'d\b",
+    re.IGNORECASE,
+)
+_MODALS = frozenset("can could will would shall should may might must cannot".split())
+_ADVERBS = frozenset("no longer never not always also just still often usually now already really only".split())
+_PAST = (
+    {form for forms in IRREGULAR_VERBS.values() for form in forms} | {"was", "had", "did"}
+) - IRREGULAR_VERBS.keys()
+_OTHER_PERSON = {"am": "is", "are": "is", "have": "has"}
+
+
+def phrased(passage: str) -> str:
+    """ "I'm allergic to nuts." as "User is allergic to nuts"; whatever is less plain in quotation marks."""
+    return third_person(passage) or quoted(passage)
+
+
+def third_person(passage: str) -> str | None:
+    """A plain statement about "User", without the full stop; None when the passage is none."""
+    statement = written_out(passage).rstrip(" .!")
+    words = statement.split()
+    if not _PLAIN.fullmatch(statement) or len(words) > WORDS_MAX or _UNPLAIN.search(" ".join(words[1:])):
+        return None
+    if words[0].lower() == "i":
+        return _of_user(words[1:])
+    if _IN_ENGLISH.isdisjoint(word.lower() for word in words):
+        return None
+    return " ".join(["User's", *_mine(words[1:], "User's", "User")])
+
+
+def written_out(text: str) -> str:
+    """The text with contractions written out: "I'm" as "I am", "dont" as "do not"."""
+    return _WORD.sub(_written_out, text.replace("’", "'"))
+
+
+def _written_out(match: re.Match[str]) -> str:
+    return _WRITTEN_OUT.get(match[0].lower(), match[0])
+
+
+def _of_user(words: list[str]) -> str | None:
+    """What comes after "I", said of "User"; None where the verb does not tell which tense it is in."""
+    place = next((place for place, word in enumerate(words) if not _is_adverb(word.lower())), len(words) - 1)
+    verb = words[place].lower()
+    if not verb.isalpha() or verb.endswith("i") or verb in SAME_FORM:  # "I miei figli" is Italian
+        return None
+    same = verb in _MODALS | _PAST or (verb.endswith("ed") and verb != "need")
+    agreed = words[place] if same else third_singular(verb)
+    return " ".join(["User", *words[:place], agreed, *_mine(words[place + 1 :], "their", "them")])
+
+
+def _is_adverb(word: str) -> bool:
+    return word in _ADVERBS or (word.endswith("ly") and len(word) > len("apply"))
+
+
+def _mine(words: list[str], my: str, me: str) -> list[str]:
+    said = {"my": my, "me": me, "mine": f"{me}'s" if me == "User" else "theirs", "myself": me}
+    return [said.get(word.lower(), word) for word in words]
+
+
+def third_singular(verb: str) -> str:
+    """ "carry" -> "carries", "do" -> "does". Lower case in and out."""
+    if verb in _OTHER_PERSON:
+        return _OTHER_PERSON[verb]
+    if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
+        return verb + "es"
+    if verb.endswith("y") and verb[-2:-1] not in "aeiou":
+        return verb[:-1] + "ies"
+    return verb + "s"
+
 
 SENTENCE_CHARS = range(3, 199)
 """Of a sentence that is quoted, without its quotes."""
@@ -92,18 +178,6 @@ class ShownTexts:
         return not set(words(name)) & self.said and (first in self.answered or subject.startswith(first))
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A model's statement; ``subject`` is whom the model says it is about, empty where it does not say."""
-
-    content: str
-    subject: str = ""
-
-    @property
-    def about(self) -> str:
-        return self.subject.strip().casefold()
-
-
 class TurnText:
     """The user's text of one turn, in which a statement's own words are looked up."""
 
@@ -111,14 +185,16 @@ class TurnText:
         self._text = text
         self._every = every
 
-    def phrased(self, said: Claim) -> str | None:
-        """The statement as a memory's content; None when it is about the machine that answered."""
-        content = _BULLET.sub("", " ".join(said.content.split()))
+    def phrased(self, statement: str, subject: str = "") -> str | None:
+        """The statement as a memory's content; None when it is about the machine that answered. ``subject`` is whom the
+        model says it is about, empty where it does not say."""
+        about = subject.strip().casefold()
+        content = _BULLET.sub("", " ".join(statement.split()))
         if is_quoted(content):
             if unquoted(content).casefold() in " ".join(self._text.split()).casefold():
                 return content  # the user's own words, as they are
             content = unquoted(content)
-        if said.about in _MACHINES or (_MACHINE.match(content) and not _MACHINE.match(self._text)):
+        if about in _MACHINES or (_MACHINE.match(content) and not _MACHINE.match(self._text)):
             return None
         if not self._is_english:
             return self._own_sentence(content, foreign=True) or content
@@ -128,7 +204,7 @@ class TurnText:
             return _in_third_person(content) or self._own_sentence(content, foreign=False) or content
         if _POINTS.match(content):
             return self._own_sentence(content, foreign=False) or content
-        return self._with_a_subject(content, said.about)
+        return self._with_a_subject(content, about)
 
     def _with_a_subject(self, content: str, subject: str) -> str:
         """A statement that begins with the user's name, or with a verb of which the user is the subject."""

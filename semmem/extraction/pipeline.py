@@ -16,26 +16,24 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
-from semmem.extraction.candidate import Candidate, created, keyed_id, memory_id
+from semmem.extraction.candidate import Action, Candidate, Placed, keyed_id, memory_id
 from semmem.extraction.comparing import NO_OPINIONS
 from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.model_judge import ModelJudge, Opinions
-from semmem.extraction.placed import Action, Placed
 from semmem.extraction.reading import Read, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened
 from semmem.extraction.session_summary import ENDS, SessionSummariser
 from semmem.extraction.settling import Provisional, Settling
-from semmem.extraction.storing import UNSTORABLE, Storing, extracted, tell
+from semmem.extraction.storing import Storing, extracted
 from semmem.extraction.unlearning import Unlearning
 from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.memory import Fact, Memory
-from semmem.ports import spans
-from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError, StoreRefused
+from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError
 from semmem.ports.learning import Batch, BatchRecords, Extractor, ProvisionalRecords, Reviewed
-from semmem.ports.storable import check_storable
 from semmem.text.grounding import SourceText
 
 BACKOFF_FACTOR = 4
@@ -79,8 +77,6 @@ class Learning:
     backoff_max_s: float = 3600.0
 
     def __post_init__(self) -> None:
-        if self.attempts_max < 1:
-            raise ValueError("attempts_max must be at least 1")
         self.settling = Settling(self.journal, self.storing)
 
     async def learn(self, batch: Batch) -> BatchResult:
@@ -272,18 +268,10 @@ class Learning:
     async def _store(
         self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional, tally: Tally
     ) -> dict[str, str]:
-        """Store one fact; its text by the id of the memory that says it now, if one does. What the store will never
-        take is dropped and counted, and costs the others nothing."""
-        try:
-            check_storable(created(new))  # here already: nothing is superseded by what cannot be kept
-            with spans.step(spans.UPSERT_MEMORY) as span:
-                placed = await self._put(batch, new, verdict, opinions, told)
-                tell(span, placed)
-        except StoreRefused:
-            tally.rejected[UNSTORABLE] += 1
-            return {}
-        await self.storing.stored(placed, new, verdict, tally)
-        return {placed.id: new.fact.content} if placed.id else {}
+        """Store one fact; its text by the id of the memory that says it now, if one does."""
+        place = partial(self._put, batch, new, verdict, opinions, told)
+        placed = await self.storing.put(new, verdict, place, tally)
+        return {placed.id: new.fact.content} if placed is not None and placed.id else {}
 
     async def _put(
         self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from semmem.extraction.voice.hearing import Heard, heard
-from semmem.extraction.voice.units import units
+from semmem.extraction.voice.hearing import Heard, heard, units
 from semmem.memory import Fact, Turn
 from semmem.ports.learning import Batch
 from semmem.text.courtesies import behind_courtesies
@@ -108,7 +107,6 @@ def _open_end(form: str) -> str:
     return form if form.endswith(".*") else rf"{form}[\s.!?。！？…]*"
 
 
-TURN_CHARS_MIN = 16
 _LONG_NUMBER = re.compile(r"\d(?:[ ./-]?\d){8}")
 """A date has fewer digits."""
 
@@ -168,10 +166,6 @@ class Reader:
     strip_block: Callable[[str], str] = str
     hear: Callable[[str], Heard] = heard
     turn_chars_max: int = 16_000
-
-    def __post_init__(self) -> None:
-        if self.turn_chars_max < TURN_CHARS_MIN:
-            raise ValueError(f"turn_chars_max must be at least {TURN_CHARS_MIN}")
 
     def read(self, batch: Batch) -> Read:
         """The batch as an extractor sees it, and whose words are in it."""

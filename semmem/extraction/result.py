@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from semmem.extraction.placed import Action, Placed, Removal
+from semmem.extraction.candidate import Action, Placed, Removal
 from semmem.extraction.screen import Screened
 from semmem.extraction.unsettled import Settled
 from semmem.memory import Fact, Memory
@@ -66,14 +66,9 @@ class Tally:
 
     def __init__(self) -> None:
         self.engine = ""
-        self.stored: Counter[str] = Counter()
-        self.actions: Counter[str] = Counter()
-        self.rejected: Counter[str] = Counter()
-        self.quarantined: Counter[str] = Counter()
         self.removals: list[Removal] = []
-        self.pairs: Counter[str] = Counter()
-        self.ignored: Counter[str] = Counter()
-        self.passages: Counter[str] = Counter()
+        self.stored, self.actions, self.rejected, self.quarantined = (Counter[str]() for _ in range(4))
+        self.pairs, self.ignored, self.passages = (Counter[str]() for _ in range(3))
 
     def count(self, placed: Placed, fact: Fact, verdict: Screened) -> None:
         action = placed.action

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from semmem.extraction.candidate import Candidate, settled, updated
+from semmem.extraction.candidate import PAIR_REPLACED, Action, Candidate, Placed, Removal, settled, updated
 from semmem.extraction.comparing import with_vector
-from semmem.extraction.placed import PAIR_REPLACED, Action, Placed, Removal
 from semmem.lifecycle.spared import reinstated, superseded
 from semmem.lifecycle.writes import Writes
 from semmem.memory import (

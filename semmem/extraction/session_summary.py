@@ -13,12 +13,12 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from semmem.extraction.answers import json_values
-from semmem.extraction.asked_model import as_line, asked
+from semmem.extraction.asked_model import AskingModel, as_line, within
 from semmem.extraction.llm import operators_rules
 from semmem.extraction.reading import text_of
-from semmem.memory import Fact, MemoryType, Message, Role, Scope, Turn
+from semmem.memory import Fact, MemoryType, Scope, Turn
 from semmem.ports.errors import ModelRefused
-from semmem.ports.models import LanguageModel, NamedModels, exactly
+from semmem.ports.models import exactly
 from semmem.text.grounding import SourceText
 
 ENDS = frozenset({"idle", "end"})
@@ -47,30 +47,25 @@ _NARRATION = re.compile(
 
 
 @dataclass(eq=False, repr=False)
-class SessionSummariser:
-    """Asks a language model for summaries of at most ``chars_max`` characters.
+class SessionSummariser(AskingModel):
+    """Asks for summaries of at most ``chars_max`` characters.
 
-    ``timeout_s`` bounds one summary. Of a session its newest ``turns_max`` turns are shown, and of all their texts
+    Of a session its newest ``turns_max`` turns are shown, and of all their texts
     together ``text_chars_max`` characters, the newest first; a session of fewer than ``turns_min`` turns has none.
-    ``custom_instructions``, ``categories`` and ``upstream`` are as for facts.
+    ``custom_instructions`` and ``categories`` are as for facts.
     """
 
     name = "summary"
 
-    model: LanguageModel
     _: KW_ONLY
-    timeout_s: float = 30.0
     chars_max: int = 500
     turns_min: int = 2
     turns_max: int = 50
     text_chars_max: int = 12_000
     custom_instructions: str = ""
     categories: Sequence[str] = ()
-    upstream: NamedModels | None = None
 
     def __post_init__(self) -> None:
-        if self.timeout_s <= 0 or min(self.chars_max, self.turns_min, self.turns_max, self.text_chars_max) < 1:
-            raise ValueError("timeout_s must be positive, every limit at least 1")
         rules = _RULES.format(chars_max=self.chars_max)
         self._rules = "\n\n".join([rules, *operators_rules(self.custom_instructions, self.categories)])
 
@@ -79,10 +74,7 @@ class SessionSummariser:
         shown = self._shown(turns)
         if len(shown) < self.turns_min:
             return None
-        conversation = "\n".join(["<conversation>", *map(_line, shown), "</conversation>"])
-        messages = (Message(Role.SYSTEM, self._rules), Message(Role.USER, conversation))
-        model = asked(self.model, self.upstream, shown)
-        answer = await model.complete(messages, timeout_s=self.timeout_s, json_schema=SCHEMA)
+        answer = await self._answer(self._rules, within("conversation", map(_line, shown)), SCHEMA, shown)
         content = await asyncio.to_thread(self._content, answer, shown)
         if not content:
             return None

@@ -16,9 +16,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from semmem.extraction.candidate import Candidate, reconsidered
+from semmem.extraction.candidate import Action, Candidate, Placed, reconsidered
 from semmem.extraction.model_judge import Opinions
-from semmem.extraction.placed import Action, Placed
 from semmem.extraction.screen import same_text
 from semmem.extraction.storing import Storing
 from semmem.lifecycle.spared import as_settled

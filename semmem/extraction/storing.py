@@ -7,28 +7,30 @@ is decided by whoever brings it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
-from semmem.extraction.candidate import Candidate, expiry
+from semmem.extraction.candidate import Action, Candidate, Placed, created, expiry
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.placed import Action, Placed
 from semmem.extraction.result import Tally
 from semmem.extraction.screen import Ruling, Screened, screen
-from semmem.extraction.work import InThread, reason
+from semmem.extraction.work import IN_THREAD, reason
 from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact, Memory, Turn, Vector
 from semmem.ports import spans
 from semmem.ports.embedder import Embedder
-from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.errors import StoreRefused, WorkLost, WorkTooSlow
 from semmem.ports.learning import Batch, Extractor, Reviewed, Reviewer
+from semmem.ports.storable import check_storable
 from semmem.ports.text_work import TextWork
 from semmem.text.grounding import SourceText
 from semmem.text.quoting import unquoted
 
 UNSTORABLE = "unstorable"
 """Reason word of a fact that no store will ever take: its content, or the name of its session, is too long."""
+
+_GROWN = (Action.CREATED, Action.SUPERSEDED, Action.QUARANTINED, Action.OUTDATED)
 
 
 class Screening(Protocol):
@@ -48,16 +50,11 @@ class Storing:
     _: KW_ONLY
     quota: Quota | None = None
     screening: Screening = screen
-    work: TextWork | None = None
+    work: TextWork = IN_THREAD
     screen_budget_s: float = 5.0
     facts_max: int = 20
     ttl_s: float | None = None
     clock: Callable[[], float] = time.time
-
-    def __post_init__(self) -> None:
-        if self.facts_max < 1:
-            raise ValueError("facts_max must be at least 1")
-        self._work = self.work or InThread()
 
     async def screened(
         self, found: Sequence[Fact], turn_ids: Collection[str], said: SourceText, tally: Tally
@@ -80,7 +77,7 @@ class Storing:
         if not facts:
             return []
         try:
-            return await self._work.run(_screen_all, self.screening, facts, said, budget_s=self.screen_budget_s)
+            return await self.work.run(_screen_all, self.screening, facts, said, budget_s=self.screen_budget_s)
         except (WorkTooSlow, WorkLost) as error:
             return [Screened(Ruling.REJECT, reason(error))] * len(facts)
 
@@ -108,14 +105,26 @@ class Storing:
             provisional=provisional,
         )
 
-    async def stored(self, placed: Placed, new: Candidate, verdict: Screened, tally: Tally) -> None:
-        """Count what storing a fact did, and make room for it."""
+    async def put(
+        self, new: Candidate, verdict: Screened, place: Callable[[], Awaitable[Placed]], tally: Tally
+    ) -> Placed | None:
+        """Place one fact, count what that did, and make room for it. What the store will never take is dropped and
+        counted, and costs the others nothing: None."""
+        try:
+            check_storable(created(new))  # here already: nothing is superseded by what cannot be kept
+            with spans.step(spans.UPSERT_MEMORY) as span:
+                placed = await place()
+                span.note("semmem.action", placed.action.value)
+                if placed.id:
+                    span.note(spans.RECORD_ID, placed.id)
+        except StoreRefused:
+            tally.rejected[UNSTORABLE] += 1
+            return None
         tally.count(placed, new.fact, verdict)
-        grown = (Action.CREATED, Action.SUPERSEDED, Action.QUARANTINED, Action.OUTDATED)
-        if self.quota is None or placed.action not in grown:
-            return
-        if evicted := await self.quota.make_room(new.turn.scope.user):
+        quota = self.quota if placed.action in _GROWN else None
+        if quota is not None and (evicted := await quota.make_room(new.turn.scope.user)):
             tally.actions["evicted"] += evicted
+        return placed
 
 
 def _screen_all(screening: Screening, facts: Sequence[Fact], said: SourceText) -> list[Screened]:
@@ -134,10 +143,3 @@ async def extracted(extractor: Extractor, shown: Batch, notes: Sequence[Memory] 
             found = Reviewed(await extractor.extract(shown))
         span.note("semmem.facts", len(found.facts))
     return found
-
-
-def tell(span: spans.Span, placed: Placed) -> None:
-    """What storing a fact did."""
-    span.note("semmem.action", placed.action.value)
-    if placed.id:
-        span.note(spans.RECORD_ID, placed.id)

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semmem.extraction.candidate import reconsidered
-from semmem.extraction.placed import Placed
+from semmem.extraction.candidate import Placed, reconsidered
 from semmem.extraction.reading import ForgetRequest
 from semmem.extraction.storing import Storing
 from semmem.extraction.waiting_words import WaitingWords

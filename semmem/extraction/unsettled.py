@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semmem.extraction.candidate import settled, unsettled_with
+from semmem.extraction.candidate import Removal, settled, unsettled_with
 from semmem.extraction.contradiction.verdict import Verdict
 from semmem.extraction.model_judge import Doubt, Opinions
-from semmem.extraction.placed import Removal
 from semmem.lifecycle.spared import replaced_by
 from semmem.lifecycle.writes import Writes
 from semmem.memory import CONTRADICTED, REPEATED, Memory, MemoryStatus, Scope

@@ -28,6 +28,9 @@ class InThread:
         return await asyncio.to_thread(work, *args)
 
 
+IN_THREAD = InThread()
+
+
 def reason(error: WorkTooSlow | WorkLost) -> str:
     """Why a text was not read, as one word."""
     return TOO_SLOW if isinstance(error, WorkTooSlow) else WORKER_DIED

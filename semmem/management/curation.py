@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from semmem.extraction.candidate import Action
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.placed import Action
 from semmem.extraction.undoing import NothingToUndo, Undoing
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import Act

@@ -12,7 +12,7 @@ from semmem.compression.known_states import BegunTurns, KnownStates
 from semmem.compression.making import Making, ModelWriter
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
-from semmem.extraction.work import InThread
+from semmem.extraction.work import IN_THREAD
 from semmem.ports.events import Announce
 from semmem.request.body_work import BodyWork
 from semmem.retrieval.fence import Fence
@@ -62,7 +62,7 @@ def making(settings: Settings, backends: Backends) -> Making:
         )
     return Making(
         backends.journal,
-        backends.worker or InThread(),
+        backends.worker or IN_THREAD,
         writer,
         tokens_max=keys.state_tokens_max,
         ttl_s=min(keys.ttl_days, settings.journal.retention_days) * DAY_S,

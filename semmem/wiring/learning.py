@@ -32,7 +32,7 @@ from semmem.extraction.unlearning import Erase, Unlearning
 from semmem.extraction.unsettled import Unsettled
 from semmem.extraction.voice.hearing import Heard, heard
 from semmem.extraction.waiting_words import WaitingWords
-from semmem.extraction.work import InThread
+from semmem.extraction.work import IN_THREAD
 from semmem.lifecycle.passages import PassageQuota
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
@@ -120,7 +120,6 @@ def at_once(
         reading(settings, backends, batches),
         batches.settling,
         holds(settings, backends),
-        unanswered=settings.capture.mode not in OBSERVING,
         queue_max=extraction.at_once_queue_max,
         concurrency=extraction.at_once_concurrency,
         wait_s=extraction.at_once_wait_s,
@@ -170,7 +169,7 @@ def learning(
             on_instruction=Ruling(memory.write_screen.instructions),
             own_markers=FENCE_MARKERS,
         ),
-        work=backends.worker,
+        work=backends.worker or IN_THREAD,
         screen_budget_s=memory.extraction.batch_budget_s,
         facts_max=memory.extraction.facts_per_batch_max,
         ttl_s=lifetime_s(settings),
@@ -220,7 +219,7 @@ def local_extractor(settings: Settings, backends: Backends, announce: Announce) 
     return RulesExtractor(
         backends.embedder,
         facts_per_batch=extraction.facts_per_batch_max,
-        work=backends.worker,
+        work=backends.worker or IN_THREAD,
         turn_budget_s=extraction.turn_budget_s,
         batch_budget_s=extraction.batch_budget_s,
         announce=announce,
@@ -233,7 +232,7 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
             backends.store,
             update_threshold=settings.memory.extraction.update_threshold,
             judge=closed,
-            text_work=backends.worker,
+            text_work=backends.worker or IN_THREAD,
             judge_budget_s=settings.memory.extraction.turn_budget_s,
             pair_judge=_pair_judge(settings, backends),
         ),
@@ -243,13 +242,13 @@ def dedup(settings: Settings, backends: Backends) -> Dedup:
 
 def waiting_words(settings: Settings, backends: Backends) -> WaitingWords:
     """What takes out of waiting turns what an erased memory said."""
-    work, budget_s = backends.worker or InThread(), settings.memory.extraction.turn_budget_s
+    work, budget_s = backends.worker or IN_THREAD, settings.memory.extraction.turn_budget_s
     judge = _pair_judge(settings, backends)
     return WaitingWords(backends.journal, backends.embedder, judge, work, budget_s=budget_s)
 
 
 def _pair_judge(settings: Settings, backends: Backends) -> PairJudge:
-    work = backends.worker or InThread()
+    work = backends.worker or IN_THREAD
     return PairJudge(backends.embedder, work, budget_s=settings.memory.extraction.turn_budget_s)
 
 

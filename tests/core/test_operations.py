@@ -15,7 +15,7 @@ import yaml
 import semmem
 from semmem.background import at_once, writers
 from semmem.extraction import work
-from semmem.extraction.placed import PAIR_FOUND, PAIR_REPLACED
+from semmem.extraction.candidate import PAIR_FOUND, PAIR_REPLACED
 from semmem.extraction.unsettled import KEPT
 from semmem.management.problems import PROBLEMS
 from semmem.memory import CONTRADICTED, REPEATED, TurnEnding

@@ -34,6 +34,7 @@ from semmem.extraction import (
     comparing,
     model_items,
     model_judge,
+    phrasing,
     reading,
     screen,
     session_summary,
@@ -43,12 +44,11 @@ from semmem.extraction import (
 )
 from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
-from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features, requests
-from semmem.extraction.model_facts import Facts, line_of
-from semmem.extraction.phrasing import Claim, ShownTexts, TurnText
-from semmem.extraction.rules import facts_in, phrasing, read_clauses
-from semmem.extraction.rules.event_time import DatedText, event_time
-from semmem.extraction.voice import hearing, units
+from semmem.extraction.event_time import DatedText, event_time
+from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features
+from semmem.extraction.model_items import Facts, line_of
+from semmem.extraction.rules import facts_in, read_clauses
+from semmem.extraction.voice import hearing
 from semmem.lifecycle.change_news import ChangeNews
 from semmem.lifecycle.spared import Said
 from semmem.memory import Conversation, Fact, Hit, Injection, Memory, MemoryType, Message, Role, Scope, Turn
@@ -70,7 +70,7 @@ from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, read_words
 from semmem.text import courtesies, disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, numbers_hidden, readable, redact
-from semmem.text.times import Interval, chinese, intervals, leaning, occurred_at
+from semmem.text.times import Interval, intervals, leaning
 from semmem.text.times.tokens import tokens
 from semmem.turns.encodings import Undecodable, decoder_for
 from semmem.turns.ids import message_id, session_key, turn_id
@@ -270,9 +270,9 @@ def _told(text: str) -> object:
 
 
 def _phrased(text: str) -> object:
-    every = ShownTexts([text], [text])
+    every = phrasing.ShownTexts([text], [text])
     said = [f"{beginning}{text[:900]}" for beginning in ("", "The user ", "I ", "You ", "She ", "Priya ")]
-    return [TurnText(text, every).phrased(Claim(content)) for content in said]
+    return [phrasing.TurnText(text, every).phrased(content) for content in said]
 
 
 def _made_facts(text: str) -> object:
@@ -352,12 +352,14 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.answers.json_values": lambda t: list(answers.json_values(t)),
     "extraction.answers.read_answer": answers.read_answer,
     "extraction.answers.read_broken": lambda t: answers.read_broken("{" + t, 0),
-    "extraction.model_facts.Facts.of": _made_facts,
-    "extraction.model_facts.line_of": lambda t: line_of({"turn": t[:4000]}),
+    "extraction.model_items.Facts.of": _made_facts,
+    "extraction.model_items.line_of": lambda t: line_of({"turn": t[:4000]}),
     "extraction.model_items.parse_items": lambda t: _refusing(lambda: model_items.parse_items(t)),
     "extraction.model_items.wrong_notes": lambda t: model_items.wrong_notes([{"wrong": 1, "why": t}], {0}),
     "extraction.model_items.read_items": lambda t: _refusing(lambda: model_items.read_items('{"facts": [' + t)),
-    "extraction.phrasing.ShownTexts.is_the_user": lambda t: ShownTexts([t], [t]).is_the_user(t[:1000] or "-", t),
+    "extraction.phrasing.ShownTexts.is_the_user": lambda t: phrasing.ShownTexts([t], [t]).is_the_user(
+        t[:1000] or "-", t
+    ),
     "extraction.phrasing.TurnText.phrased": _phrased,
     "extraction.contradiction.quantities.spelled_as_digits": quantities.spelled_as_digits,
     "extraction.contradiction.quantities.take_quantities": quantities.take_quantities,
@@ -414,25 +416,25 @@ REGISTRY: Mapping[str, Call] = {
         clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
     ),
     "extraction.lasting.clauses.lead_in": lambda t: clauses.lead_in(t, 0, len(t), asked=False),
-    "extraction.lasting.requests.is_only": lambda t: requests.is_only(requests.Order(0, 4, False, False), t, 0, len(t)),
-    "extraction.lasting.requests.order_in": lambda t: requests.order_in(t, (0, len(t) // 2), len(t)),
+    "extraction.lasting.clauses.is_only": lambda t: clauses.is_only(clauses.Order(0, 4, False, False), t, 0, len(t)),
+    "extraction.lasting.clauses.order_in": lambda t: clauses.order_in(t, (0, len(t) // 2), len(t)),
     "extraction.lasting.choose.asks_for_own": lambda t: choose.asks_for_own(f"{t}?"),
     "extraction.lasting.choose.is_decision": choose.is_decision,
     "extraction.lasting.features.formal": features.formal,
-    "extraction.voice.hearing.shapes": lambda t: hearing.shapes(t, units.units(t)),
+    "extraction.voice.hearing.shapes": lambda t: hearing.shapes(t, hearing.units(t)),
     "extraction.voice.hearing.words_of": hearing.words_of,
     "extraction.voice.hearing.heard": hearing.heard,
-    "extraction.voice.units.marked": units.marked,
-    "extraction.voice.units.quotations": units.quotations,
-    "extraction.voice.units.units": units.units,
+    "extraction.voice.hearing.marked": hearing.marked,
+    "extraction.voice.hearing.quotations": hearing.quotations,
+    "extraction.voice.hearing.units": hearing.units,
     "extraction.rules.facts_in": lambda t: facts_in(t, chars_max=WHOLE),
-    "extraction.rules.phrasing.phrased": phrasing.phrased,
-    "extraction.rules.phrasing.written_out": phrasing.written_out,
-    "extraction.rules.phrasing.third_person": phrasing.third_person,
-    "extraction.rules.phrasing.third_singular": phrasing.third_singular,
+    "extraction.phrasing.phrased": phrasing.phrased,
+    "extraction.phrasing.written_out": phrasing.written_out,
+    "extraction.phrasing.third_person": phrasing.third_person,
+    "extraction.phrasing.third_singular": phrasing.third_singular,
     "extraction.rules.read_clauses": lambda t: read_clauses(_turn(t), WHOLE),
-    "extraction.rules.event_time.DatedText.event_time": _told,
-    "extraction.rules.event_time.event_time": lambda t: event_time(t, NOW),
+    "extraction.event_time.DatedText.event_time": _told,
+    "extraction.event_time.event_time": lambda t: event_time(t, NOW),
     "extraction.screen.same_text": screen.same_text,
     "extraction.screen.screen": _screened,
     "extraction.screen.screen_text": lambda t: screen.screen_text(t),
@@ -553,10 +555,8 @@ REGISTRY: Mapping[str, Call] = {
     "text.screening.readable": lambda t: readable(_memory(t), chars_max=WHOLE),
     "text.screening.redact": redact,
     "text.screening.numbers_hidden": lambda t: numbers_hidden(f"IBAN: {t}", "[x]"),
-    "text.times.chinese.intervals": lambda t: list(chinese.intervals(t, NOW, DAY, "past")),
     "text.times.grammar.intervals": lambda t: intervals(t, NOW),
     "text.times.grammar.leaning": leaning,
-    "text.times.grammar.occurred_at": lambda t: occurred_at(t, NOW),
     "text.times.tokens.tokens": tokens,
 }
 
@@ -643,7 +643,6 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.request.name_of": "called by controls",
     "dialects.request.object_of": "called by controls",
     "extraction.at_once.AtOnce.learn": _WAITS,
-    "extraction.at_once.AtOnce.state": _NAMES,
     "extraction.at_once.provisional_id": _SAME_TEXT,
     "extraction.reading.Read.weighed": _VALUES,
     "extraction.voice.hearing.save": _NAMES,
@@ -657,7 +656,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.candidate.memory_id": _NAMES,
     "extraction.candidate.reconsidered": _VALUES,
     "extraction.candidate.unsettled_with": _VALUES,
-    "extraction.asked_model.asked": _NAMES,
+    "extraction.asked_model.within": "joins what others bound",
     "extraction.candidate.expiry": _VALUES,
     "extraction.candidate.updated": _VALUES,
     "upkeep.model_writing.made_id": _NAMES,
@@ -747,7 +746,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.storing.Storing.candidate": _WAITS,
     "extraction.storing.Storing.embedded": _WAITS,
     "extraction.storing.Storing.screened": "called with every fact: screen, which is in the table above",
-    "extraction.storing.Storing.stored": _VALUES,
+    "extraction.storing.Storing.put": _WAITS,
     "extraction.storing.Storing.verdicts": "called with every fact: screen, which is in the table above",
     "extraction.unsettled.Unsettled.pairs": _NAMES,
     "extraction.unsettled.Unsettled.settle": _WAITS,

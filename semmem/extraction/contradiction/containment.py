@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from semmem.extraction.contradiction.features import compared, swapped
-from semmem.extraction.contradiction.quantities import take_quantities
+from semmem.extraction.contradiction.quantities import compared, take_quantities
 from semmem.extraction.contradiction.reading import (
     CHANGE,
     DIRECTIONS,
@@ -14,6 +13,7 @@ from semmem.extraction.contradiction.reading import (
     Told,
     listed,
     read,
+    swapped,
 )
 from semmem.extraction.contradiction.wording import clauses
 from semmem.text.quoting import unquoted

@@ -13,8 +13,18 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from semmem.extraction.contradiction import features
-from semmem.extraction.contradiction.reading import read
+from semmem.extraction.contradiction.quantities import compared
+from semmem.extraction.contradiction.reading import (
+    DIRECTIONS,
+    FUNCTION,
+    INDEFINITE,
+    MARKS,
+    NEGATIONS,
+    SELF,
+    Told,
+    read,
+    swapped,
+)
 from semmem.memory import Vector
 from semmem.ports.embedder import shipped_for
 
@@ -38,7 +48,7 @@ class Likelihoods:
 class PairModel:
     """Some small networks of one hidden layer, the mean of which is the answer.
 
-    ``directions``: shape (5, dimension, k), what ``features.dense`` is projected onto. ``centre`` and ``scale``: of the
+    ``directions``: shape (5, dimension, k), what ``dense`` is projected onto. ``centre`` and ``scale``: of the
     features in training. ``hidden``: (networks, features + 1, units), the last row being the bias; ``out``:
     (networks, units + 1, 3).
     """
@@ -64,21 +74,23 @@ class PairModel:
 
 
 def parts(old: str, new: str) -> tuple[str, str]:
-    """What is left of both texts without the words that they share; either may be empty."""
-    return features.parts(read(old), read(new))
+    """What is left of both texts without the words that they share: texts to embed, either may be empty."""
+    one, other = read(old), read(new)
+    return _without(one, frozenset(other.stems)), _without(other, frozenset(one.stems))
 
 
 def nameless(text: str) -> str:
-    """What it is about, without names; may be empty."""
-    return features.nameless(read(text))
+    """What a statement is about, without the names that it says it of; may be empty."""
+    told = read(text)
+    return " ".join(word for word, stem in zip(told.words, told.stems, strict=True) if stem not in told.names)
 
 
 def row(old: str, new: str, vectors: tuple[Vector, Vector, Vector, Vector], directions: Matrix) -> list[float]:
     """All features of a pair, as they are trained on."""
     one, other = read(old), read(new)
-    dense = features.dense(*vectors)
-    projected = np.concatenate([part @ direction for part, direction in zip(dense, directions, strict=True)])
-    return [*features.of_words(one, other), *features.of_vectors(*vectors), *projected.tolist()]
+    differences = dense(*vectors)
+    projected = np.concatenate([part @ direction for part, direction in zip(differences, directions, strict=True)])
+    return [*_of_words(one, other), *_of_vectors(*vectors), *projected.tolist()]
 
 
 @cache
@@ -93,3 +105,147 @@ def trained_for(signature: str) -> PairModel | None:
 
 def _with_one(vector: Matrix) -> Matrix:
     return np.append(vector, np.float32(1))
+
+
+Row = npt.NDArray[np.float32]
+
+
+def _without(told: Told, shared: frozenset[str]) -> str:
+    return " ".join(
+        word for word, stem in zip(told.words, told.stems, strict=True) if stem not in shared and word not in SELF
+    )
+
+
+def _of_words(old: Told, new: Told) -> list[float]:
+    """One number a feature, each within [0, 1]. Their order is that of the trained weights."""
+    return [
+        float(value)
+        for value in (
+            *_overlap(old, new),
+            *_values(old, new),
+            *_negations(old, new),
+            *_marks(old, new),
+            *_owners(old, new),
+            *_order(old, new),
+            *_predicate(old, new),
+        )
+    ]
+
+
+def _of_vectors(old: Vector, new: Vector, old_part: Vector, new_part: Vector) -> list[float]:
+    """Cosines between the texts and what is left of them; a part that is empty is all zeros."""
+    return [
+        float(a @ b)
+        for a, b in (
+            (old, new),
+            (old_part, new_part),
+            (old_part, new),
+            (new_part, old),
+            (old_part, old),
+            (new_part, new),
+        )
+    ]
+
+
+def dense(old: Vector, new: Vector, old_part: Vector, new_part: Vector) -> list[Row]:
+    """What is projected onto the trained directions: each of shape (dimension,)."""
+    return [old * new, np.abs(old - new), old_part * new_part, new - old, new_part - old_part]
+
+
+def _overlap(old: Told, new: Told) -> list[float]:
+    old_only, new_only, shared = old.content - new.content, new.content - old.content, old.content & new.content
+    return [
+        min(len(old_only), 6) / 6,
+        min(len(new_only), 6) / 6,
+        min(len(shared), 6) / 6,
+        len(shared) / max(1, len(old.content)),
+        len(shared) / max(1, len(new.content)),
+        not old_only,
+        not new_only,
+        not old_only and not new_only,
+        len(old_only) == 1,
+        len(new_only) == 1,
+        min(len(old.words), 20) / 20,
+        min(len(new.words), 20) / 20,
+    ]
+
+
+def _values(old: Told, new: Told) -> list[float]:
+    gone, come = bool(old.names - new.content), bool(new.names - old.content)
+    agree, old_alone, new_alone = compared(old.quantities, new.quantities)
+    kinds = {kind for kind, _ in old_alone} & {kind for kind, _ in new_alone}
+    return [
+        bool(old.names & new.names),
+        gone,
+        come,
+        gone and come,
+        agree,
+        bool(kinds),
+        bool(old_alone),
+        bool(new_alone),
+        bool(old.quantities),
+        bool(new.quantities),
+    ]
+
+
+def _negations(old: Told, new: Told) -> list[float]:
+    return [
+        old.negations % 2,
+        new.negations % 2,
+        (old.negations + new.negations) % 2,
+        bool(new.denied & (old.content - old.denied)),
+        bool(old.denied & (new.content - new.denied)),
+    ]
+
+
+def _marks(old: Told, new: Told) -> list[float]:
+    return [mark in told.marks for told in (old, new) for mark in MARKS]
+
+
+def _owners(old: Told, new: Told) -> list[float]:
+    gone, come = bool(old.kin - new.kin), bool(new.kin - old.kin)
+    return [
+        old.owner == new.owner,
+        old.owner == new.owner == "",
+        bool(old.owner) != bool(new.owner),
+        bool(old.owner and new.owner and old.owner != new.owner),
+        bool(old.kin & new.kin),
+        gone,
+        come,
+        gone and come,
+        old.quoted,
+        new.quoted,
+    ]
+
+
+def _order(old: Told, new: Told) -> list[float]:
+    one, other = frozenset(old.words) & DIRECTIONS, frozenset(new.words) & DIRECTIONS
+    return [
+        not swapped(old, new),
+        bool(one - other),
+        bool(other - one),
+        bool(old.stems) and old.stems[-1] not in new.stems,
+        bool(new.stems) and new.stems[-1] not in old.stems,
+        _first(old) == _first(new),
+        _one_of_several(old, new),
+        _one_of_several(new, old),
+    ]
+
+
+def _first(told: Told) -> str:
+    """The stem of the first word of content."""
+    pairs = zip(told.words, told.stems, strict=True)
+    return next((stem for word, stem in pairs if word not in FUNCTION and word not in NEGATIONS), "")
+
+
+def _one_of_several(one: Told, other: Told) -> bool:
+    """Whether a word of its own stands behind an indefinite article."""
+    pairs = zip(one.words, one.stems[1:], strict=False)
+    return any(word in INDEFINITE and after not in other.stems for word, after in pairs)
+
+
+def _predicate(old: Told, new: Told) -> list[float]:
+    """How many words they share beside whose it is: a verb, an attribute."""
+    topic = old.kin | new.kin | old.names | new.names | {old.owner, new.owner}
+    shared = (old.content & new.content) - topic
+    return [min(len(shared), 4) / 4, bool(shared)]

@@ -187,3 +187,13 @@ def _taken(found: re.Match[str], reader: Callable[[re.Match[str]], Value | None]
     if found["after"] in ("old", "age"):
         return " year old "
     return " " + " ".join(word for word in (found["word"], found["after"]) if word and word not in _KEPT) + " "
+
+
+def compared(old: frozenset[Value], new: frozenset[Value]) -> tuple[bool, frozenset[Value], frozenset[Value]]:
+    """Whether some quantities agree, and those of either side that agree with none of the other's."""
+    met = [(a, b) for a in old for b in new if a[0] == b[0] and _equal(a[1], b[1])]
+    return bool(met), old - {a for a, _ in met}, new - {b for _, b in met}
+
+
+def _equal(a: object, b: object) -> bool:
+    return a.agrees(b) if isinstance(a, Number) and isinstance(b, Number) else a == b

@@ -151,3 +151,9 @@ def _denied(words: tuple[str, ...], stemmed: tuple[str, ...]) -> frozenset[str]:
             found.add(stem)
             left -= 1
     return frozenset(found)
+
+
+def swapped(old: Told, new: Told) -> bool:
+    """Whether the words of content that both have stand in another order."""
+    shared = old.content & new.content
+    return [s for s in old.stems if s in shared] != [s for s in new.stems if s in shared]

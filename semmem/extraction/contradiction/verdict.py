@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from semmem.extraction.contradiction import features
 from semmem.extraction.contradiction.containment import contains, denies, drops_a_clause, persons, told_of_another
 from semmem.extraction.contradiction.pair_model import Likelihoods
-from semmem.extraction.contradiction.reading import DIRECTIONS, INDEFINITE, NEGATIONS, SELF, Told, read
+from semmem.extraction.contradiction.quantities import compared
+from semmem.extraction.contradiction.reading import DIRECTIONS, INDEFINITE, NEGATIONS, SELF, Told, read, swapped
 from semmem.extraction.contradiction.wording import (
     change,
     clauses,
@@ -203,7 +203,7 @@ def _numbers(told: Told) -> frozenset[str]:
 def _says_no_more(old: Told, new: Told) -> bool:
     """Whether the new one has the names of the old one and no number besides, is of the user if that one is, denies as
     much and announces nothing."""
-    _, _, come = features.compared(old.quantities, new.quantities)
+    _, _, come = compared(old.quantities, new.quantities)
     return (
         not come
         and all(_is_named(name, old) for name in new.names)
@@ -213,7 +213,7 @@ def _says_no_more(old: Told, new: Told) -> bool:
         and denies(old, new) == denies(new, old)
         and not _leads_elsewhere(old, new)
         and not new.marks - old.marks - {"past"}
-        and not (features.swapped(old, new) and not DIRECTIONS.isdisjoint(new.words))
+        and not (swapped(old, new) and not DIRECTIONS.isdisjoint(new.words))
         and len(new.content - old.content) <= len(old.content - new.content) + MORE_WORDS_MAX
     )
 
@@ -233,7 +233,7 @@ def _swaps_a_word(old: str, new: str) -> bool:
 
 def _values_clash(old: Told, new: Told) -> bool:
     """Whether the new one announces a change and has another number of a kind."""
-    _, gone, come = features.compared(old.quantities, new.quantities)
+    _, gone, come = compared(old.quantities, new.quantities)
     kinds = {kind for kind, _ in gone} & {kind for kind, _ in come}
     return bool(kinds and old.content & new.content and "changes" in new.marks)
 

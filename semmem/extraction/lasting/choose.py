@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from semmem.extraction.lasting.classifier import Judgement
-from semmem.extraction.lasting.clauses import Clause
-from semmem.extraction.lasting.requests import raised
+from semmem.extraction.lasting.clauses import Clause, raised
 from semmem.memory import MemoryType
 from semmem.text.words import counted
 

@@ -10,6 +10,6 @@ meteorological ones.
 """
 
 from semmem.text.times.calendar import Interval, Towards
-from semmem.text.times.grammar import INTERVALS_MAX, intervals, leaning, occurred_at
+from semmem.text.times.grammar import INTERVALS_MAX, intervals, leaning
 
-__all__ = ["INTERVALS_MAX", "Interval", "Towards", "intervals", "leaning", "occurred_at"]
+__all__ = ["INTERVALS_MAX", "Interval", "Towards", "intervals", "leaning"]

@@ -1,4 +1,5 @@
-"""Patterns over word classes, and what each means. A row of RULES is tried at every place in the table's order."""
+"""Patterns over word classes, and what each means. A row of RULES is tried at every place in the table's order. Chinese
+is read by patterns of its own."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from semmem.text.times import calendar, chinese
-from semmem.text.times.calendar import EARLIEST_S, LATEST_S, Interval, Towards
+from semmem.text.number_words import CHINESE_DIGITS
+from semmem.text.times import calendar
+from semmem.text.times.calendar import DAY, EARLIEST_S, LATEST_S, Interval, Towards
 from semmem.text.times.tokens import TELLING, tokens
 from semmem.text.words import WORD
 
@@ -18,6 +20,7 @@ INTERVALS_MAX = 16
 """How many times are read out of one text; those after it are not."""
 
 _DIGIT_OR_CHINESE = re.compile(r"[0-9天年月周期拜]")
+OfYear = Callable[[int], Interval | None]
 STEPS = {"L": -1, "l": -1, "T": 0, "X": 1, "x": 1}
 
 
@@ -39,27 +42,30 @@ class TimePhrase:
     def step(self) -> int:
         return next(STEPS[letter] for letter in self.classes if letter in STEPS)
 
-    def nearest(self, of_year: Callable[[int], Interval | None]) -> Interval | None:
-        """Of what comes once a year: the latest that has begun, or the first that is not over."""
-        year = self.today.year
-        if self.towards == "future":
-            return self._first(of_year, (year - 1, year, year + 1), lambda found: found.end > self.now)
-        return self._first(of_year, (year + 1, year, year - 1), lambda found: found.start <= self.now)
+    def nearest(self, of_year: OfYear) -> Interval | None:
+        return _nearest(of_year, self.now, self.today, self.towards)
 
-    def stepped(self, of_year: Callable[[int], Interval | None]) -> Interval | None:
+    def stepped(self, of_year: OfYear) -> Interval | None:
         """Of what comes once a year: the last that is over, this year's, or the next that has not begun."""
         year = self.today.year
         if self.step < 0:
-            return self._first(of_year, (year, year - 1, year - 2), lambda found: found.end <= self.now)
+            return _first(of_year, (year, year - 1, year - 2), lambda found: found.end <= self.now)
         if self.step > 0:
-            return self._first(of_year, (year, year + 1), lambda found: found.start > self.now)
+            return _first(of_year, (year, year + 1), lambda found: found.start > self.now)
         return of_year(year)
 
-    def _first(
-        self, of_year: Callable[[int], Interval | None], years: tuple[int, ...], fits: Callable[[Interval], bool]
-    ) -> Interval | None:
-        found = (of_year(year) for year in years)
-        return next((interval for interval in found if interval and fits(interval)), None)
+
+def _nearest(of_year: OfYear, now: float, today: date, towards: Towards) -> Interval | None:
+    """Of what comes once a year: the latest that has begun, or the first that is not over."""
+    years = (today.year - 1, today.year, today.year + 1)
+    if towards == "future":
+        return _first(of_year, years, lambda found: found.end > now)
+    return _first(of_year, years[::-1], lambda found: found.start <= now)
+
+
+def _first(of_year: OfYear, years: tuple[int, ...], fits: Callable[[Interval], bool]) -> Interval | None:
+    found = (of_year(year) for year in years)
+    return next((interval for interval in found if interval and fits(interval)), None)
 
 
 def intervals(text: str, now: float, *, towards: Towards = "past") -> list[Interval]:
@@ -96,7 +102,7 @@ def _named(text: str, now: float, today: date, towards: Towards) -> Iterator[Int
         interval = _BUILDERS[match.lastgroup or ""](found)
         if interval and (bounded := _bounded(interval, _modifier(read.classes, start), now)):
             yield bounded
-    yield from chinese.intervals(text, now, today, towards)
+    yield from _chinese(text, now, today, towards)
 
 
 def _modifier(classes: str, start: int) -> str:
@@ -235,10 +241,6 @@ RULES: tuple[tuple[str, Callable[[TimePhrase], Interval | None]], ...] = (
 _BUILDERS = {f"rule{i}": builder for i, (_, builder) in enumerate(RULES)}
 _ANY = re.compile("|".join(f"(?P<rule{i}>{pattern})" for i, (pattern, _) in enumerate(RULES)))
 
-
-LONGEST_S = 366 * 86_400.0
-"""A time longer than a year (a decade, "before 2015") says too little to be the date of anything."""
-
 _AHEAD = re.compile(
     r"\b(?:will|won't|shall|going to|gonna|plan(?:s|ning|ned)?|tomorrow|upcoming|due|until|deadline"
     r"|scheduled|booked for|werde|voy a|vais)\b|\b(?:i|we|he|she|they|it|you|that)['’]ll\b|明年|明天|下周|下个月|打算"
@@ -252,12 +254,73 @@ def leaning(text: str) -> Towards:
     return "future" if _AHEAD.search(text) else "past"
 
 
-def occurred_at(text: str, said_at: float) -> float | None:
-    """The beginning of the one time that ``text`` names; None when it names none, several, or a very long one.
+# --- Chinese, which has no blanks between words: bounded patterns on the text itself --------------------------------
 
-    Seconds since the epoch, UTC; ``said_at`` is when the words were said.
-    """
-    named = intervals(text, said_at, towards=leaning(text))
-    if len(named) != 1 or named[0].end - named[0].start > LONGEST_S or named[0].start <= EARLIEST_S:
+
+CHINESE_DAYS = {"今天": 0, "昨天": -1, "前天": -2, "大前天": -3, "明天": 1, "后天": 2}
+CHINESE_YEARS = {"今年": 0, "去年": -1, "前年": -2, "明年": 1}
+CHINESE_STEPS = {"上": -1, "这": 0, "本": 0, "下": 1}
+CHINESE_SEASONS = {"春": "spring", "夏": "summer", "秋": "autumn", "冬": "winter"}
+CHINESE_UNITS = {"天": "day", "日": "day", "周": "week", "星期": "week", "月": "month", "年": "year"}
+
+_CHINESE_NUMBER = r"[0-9]{1,2}|[一二两三四五六七八九十]{1,3}"
+_CHINESE = re.compile(
+    rf"""(?P<day>大前天|昨天|前天|今天|明天|后天)
+    |(?:(?P<year>[0-9]{{4}})年|(?P<rel>今年|去年|前年|明年))
+     (?:(?P<season>[春夏秋冬])[天季]?|(?P<m>{_CHINESE_NUMBER})月(?:份|(?P<d>{_CHINESE_NUMBER})[日号])?)?
+    |(?P<step>[上这本下])个?(?:(?:周|星期|礼拜)(?P<wd>[一二三四五六日天])|(?P<u>周末|周|星期|礼拜|月))
+    |(?<![0-9一二两三四五六七八九十])(?P<n>{_CHINESE_NUMBER})个?(?P<unit>天|日|周|星期|月|年)(?:以|之)?前
+    |(?<![0-9一二两三四五六七八九十])(?P<m2>{_CHINESE_NUMBER})月(?:(?P<d2>{_CHINESE_NUMBER})[日号]|份)""",
+    re.VERBOSE,
+)
+_HAN = re.compile(r"[天年月周期拜]")
+
+
+def _chinese(text: str, now: float, today: date, towards: Towards) -> Iterator[Interval]:
+    if not _HAN.search(text):
+        return
+    for match in _CHINESE.finditer(text):
+        interval = _read_chinese(match, now, today, towards)
+        if interval:
+            yield interval
+
+
+def _read_chinese(match: re.Match[str], now: float, today: date, towards: Towards) -> Interval | None:
+    if match["day"]:
+        return calendar.day(today + CHINESE_DAYS[match["day"]] * DAY)
+    if match["year"] or match["rel"]:
+        return _in_year(match, int(match["year"]) if match["year"] else today.year + CHINESE_YEARS[match["rel"]])
+    if match["wd"]:
+        number = "一二三四五六".find(match["wd"]) % 7  # 日 and 天 are Sunday: -1 is 6
+        return calendar.day(calendar.monday(today) + (7 * CHINESE_STEPS[match["step"]] + number) * DAY)
+    if match["u"]:
+        unit = {"周末": "weekend", "月": "month"}.get(match["u"], "week")
+        return calendar.whole(today, CHINESE_STEPS[match["step"]], unit)
+    if match["n"]:
+        return calendar.back(today, _chinese_number(match["n"]), CHINESE_UNITS[match["unit"]])
+    month = _chinese_number(match["m2"])
+    return _nearest(lambda year: _in_month(year, month, match["d2"]), now, today, towards)
+
+
+def _in_year(match: re.Match[str], year: int) -> Interval | None:
+    if match["season"]:
+        return calendar.season(year, CHINESE_SEASONS[match["season"]])
+    if not match["m"]:
+        return calendar.year(year)
+    return _in_month(year, _chinese_number(match["m"]), match["d"])
+
+
+def _in_month(year: int, month: int, day: str | None) -> Interval | None:
+    if not 1 <= month <= 12:
         return None
-    return named[0].start
+    return calendar.day_of(year, month, _chinese_number(day)) if day else calendar.month(year, month)
+
+
+def _chinese_number(text: str) -> int:
+    """Arabic digits, or Chinese ones up to 99; 0 for what is no number."""
+    if text.isdigit():
+        return int(text)
+    tens, ten, ones = text.rpartition("十") if "十" in text else ("", "", text)
+    if not (len(tens) <= 1 and len(ones) <= 1):
+        return 0
+    return (CHINESE_DIGITS.get(tens, 1) * 10 if ten else 0) + CHINESE_DIGITS.get(ones, 0)

@@ -8,10 +8,10 @@ from typing import Any
 from semmem.backends.in_process import InProcessStore
 from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
+from semmem.extraction.candidate import Removal
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
-from semmem.extraction.placed import Removal
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.extraction.storing import Storing
@@ -98,7 +98,6 @@ class ProvisionalWorld:
             self.at_once,
             self.batches.settling,
             self.holds,
-            unanswered=unanswered,
             clock=lambda: self.now,
             announce=self.announced.append,
         )

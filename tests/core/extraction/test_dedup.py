@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.candidate import Candidate, created, expiry, keyed_id, memory_id
+from semmem.extraction.candidate import Action, Candidate, created, expiry, keyed_id, memory_id
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.placed import Action
 from semmem.memory import CHANGES_STANDING, STANDING, TOPIC, Fact, Memory, MemoryStatus, MemoryType, Scope, Standing
 from semmem.ports.errors import StoreUnavailable
 from tests.core.extraction.crashes import Crash, Fuse

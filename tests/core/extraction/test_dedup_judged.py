@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from semmem.backends.in_process import InProcessStore
+from semmem.extraction.candidate import Action, Placed, Removal
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.contradiction.verdict import Verdict
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.placed import Action, Placed, Removal
 from semmem.memory import MemoryStatus, MemoryType, Scope
 from semmem.ports.memory_records import Dropped
 from tests.core.extraction.dedup_world import (

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.candidate import created, memory_id
+from semmem.extraction.candidate import Action, created, memory_id
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.placed import Action
 from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreUnavailable
 from tests.core.extraction.dedup_world import (

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from semmem.extraction.lasting.choose import passages
 from semmem.extraction.lasting.classifier import Judgement
-from semmem.extraction.lasting.clauses import clauses, lead_in, squeezed
-from semmem.extraction.lasting.requests import READ_CHARS_MAX
+from semmem.extraction.lasting.clauses import READ_CHARS_MAX, clauses, lead_in, squeezed
 from semmem.extraction.rules import facts_in
 from semmem.memory import MemoryType
 from tests.support.cpu_time import within_cpu_s

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from semmem.extraction.answers import DEPTH_MAX, read_answer
 from semmem.extraction.llm import PROMPT_EXAMPLES, LlmExtractor
-from semmem.extraction.model_facts import Facts
-from semmem.extraction.model_items import parse_items, read_items
+from semmem.extraction.model_items import Facts, parse_items, read_items
 from semmem.extraction.screen import Ruling, screen
 from semmem.memory import Fact, MemoryType, Message, Scope, Standing, Turn
 from semmem.ports.errors import ModelRefused, ModelUnavailable, SemmemError

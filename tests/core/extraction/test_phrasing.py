@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from semmem.extraction.phrasing import SENTENCE_CHARS, Claim, ShownTexts, TurnText
+from semmem.extraction.phrasing import SENTENCE_CHARS, ShownTexts, TurnText
 from semmem.extraction.screen import Ruling, screen
 from semmem.memory import Fact, MemoryType
 
 
 def phrased(text: str, content: str, subject: str = "", before: str = "", answer: str = "") -> str | None:
-    return TurnText(text, ShownTexts([before, text], [answer])).phrased(Claim(content, subject))
+    return TurnText(text, ShownTexts([before, text], [answer])).phrased(content, subject)
 
 
 @pytest.mark.parametrize(

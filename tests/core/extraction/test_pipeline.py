@@ -752,13 +752,6 @@ def test_an_engine_that_cannot_be_is_refused(engine: str) -> None:
         choose_extractor(engine, llm=None, rules=BY_RULES)
 
 
-@pytest.mark.parametrize("settings", [{"facts_max": 0}, {"attempts_max": 0}])
-async def test_nonsense_settings_are_refused(settings: dict[str, int], journals: Journals) -> None:
-    world = World(journals)
-    with pytest.raises(ValueError, match="must be at least"):
-        world.learning(LLM, **settings)
-
-
 async def test_a_memory_of_the_session_that_is_forgotten_while_the_model_sums_up_takes_the_summary_along(
     journals: Journals,
 ) -> None:

@@ -19,8 +19,8 @@ from msgspec import structs
 
 from semmem.extraction import rules
 from semmem.extraction.lasting.classifier import SIGNATURE
+from semmem.extraction.phrasing import phrased, third_singular
 from semmem.extraction.rules import CLAUSES_PER_BATCH_MAX, CLAUSES_PER_TURN_MAX, RulesExtractor, facts_in, facts_of
-from semmem.extraction.rules.phrasing import phrased, third_singular
 from semmem.extraction.work import InThread
 from semmem.memory import Scope, Turn, Vector
 from semmem.ports.errors import EmbedderError, WorkTooSlow

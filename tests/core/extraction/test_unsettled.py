@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from semmem.backends.in_process import InProcessStore
+from semmem.extraction.candidate import Removal
 from semmem.extraction.contradiction.verdict import Verdict
-from semmem.extraction.placed import Removal
 from semmem.extraction.unsettled import KEPT, PAIRS_MAX, Settled, Unsettled
 from semmem.memory import (
     CONTRADICTED,

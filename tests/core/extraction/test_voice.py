@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.rows import facts_json, json_facts
+from semmem.extraction.candidate import Action
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.placed import Action
 from semmem.extraction.reading import Reader
 from semmem.extraction.voice import hearing
-from semmem.extraction.voice.hearing import Heard, heard
-from semmem.extraction.voice.units import UNIT_CHARS_MAX, UNITS_MAX, quotations, units
+from semmem.extraction.voice.hearing import UNIT_CHARS_MAX, UNITS_MAX, Heard, heard, quotations, units
 from semmem.memory import BESIDE, CHANGES_STANDING, Fact, MemoryStatus, MemoryType, Scope, Standing, Turn
 from semmem.ports.learning import Batch
 from tests.core.extraction.dedup_world import ALICE, BOSTON, SEATTLE, candidate

@@ -69,7 +69,7 @@ def test_what_reaches_the_last_resort_of_the_api_is_noticed(monkeypatch: pytest.
     monkeypatch.setattr("semmem.management.shown.moment_told", lambda _cursor: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         search("cursors", 10)
-    monkeypatch.setattr("semmem.management.memories.Memories.page", lambda *_, **__: 1 // 0)
+    monkeypatch.setattr("semmem.management.api.cut", lambda *_, **__: 1 // 0)
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         search("calls", 2000)
 

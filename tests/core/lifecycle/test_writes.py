@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.candidate import Candidate
+from semmem.extraction.candidate import Action, Candidate
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.placed import Action
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Fact, Memory, MemoryType, Scope, Turn
 from tests.core.upkeep.life_world import EMBEDDER, NOW, LifeWorld

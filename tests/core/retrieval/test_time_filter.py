@@ -8,7 +8,7 @@ import pytest
 
 from semmem.memory import Memory, MemoryType, Source
 from semmem.retrieval.time_filter import CLOCK_SLACK_S, matches, time_filter
-from semmem.text.times import Interval, leaning, occurred_at
+from semmem.text.times import Interval, intervals, leaning
 
 
 def at(text: str) -> float:
@@ -119,14 +119,7 @@ def test_half_a_day_on_either_side_stands_for_the_users_own_clock() -> None:
     ],
 )
 def test_what_is_told_gets_the_date_of_the_one_time_it_names(text: str, expected: str) -> None:
-    assert occurred_at(text, NOW) == at(expected)
-
-
-@pytest.mark.parametrize(
-    "text", ["I like tea", "Yesterday or last week", "I lived there in the 1990s", "That was before 2015"]
-)
-def test_no_time_several_times_or_a_long_time_are_no_date(text: str) -> None:
-    assert occurred_at(text, NOW) is None
+    assert [named.start for named in intervals(text, NOW, towards=leaning(text))] == [at(expected)]
 
 
 def test_plans_lean_towards_the_future() -> None:

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import generate_latest
 
 import semmem
-from semmem.extraction.placed import Removal
+from semmem.extraction.candidate import Removal
 from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
 from semmem.ports import events
 from semmem.telemetry.metrics import Metrics, MetricsPage

@@ -11,11 +11,10 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.worker_process import WorkerProcess
-from semmem.extraction.candidate import Candidate
+from semmem.extraction.candidate import Action, Candidate
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.pipeline import Learning
-from semmem.extraction.placed import Action
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.storing import Storing
 from semmem.memory import Fact, MemoryType, Scope, Turn

@@ -14,13 +14,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 from cachetools import LRUCache
 
+from semmem.extraction.event_time import event_time
 from semmem.extraction.lasting.choose import Passage, passages
 from semmem.extraction.lasting.classifier import SIGNATURE, SIGNATURES, Judgement, judge
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
 from semmem.extraction.lasting.features import features
-from semmem.extraction.rules.event_time import event_time
-from semmem.extraction.rules.phrasing import phrased
-from semmem.extraction.work import BATCH_TOO_SLOW, InThread, reason
+from semmem.extraction.phrasing import phrased
+from semmem.extraction.work import BATCH_TOO_SLOW, IN_THREAD, reason
 from semmem.memory import Fact, Scope, Standing, Turn, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow
@@ -79,13 +79,12 @@ class RulesExtractor:
     _: KW_ONLY
     facts_per_batch: int = 20
     text_chars_max: int = TEXT_CHARS_MAX
-    work: TextWork | None = None
+    work: TextWork = IN_THREAD
     turn_budget_s: float = 1.0
     batch_budget_s: float = 5.0
     announce: Announce = nobody_listens
 
     def __post_init__(self) -> None:
-        self._work = self.work or InThread()
         self._given_up: LRUCache[str, str] = LRUCache(GIVEN_UP_MAX)
 
     @property
@@ -132,7 +131,7 @@ class RulesExtractor:
         """The facts of a turn that was read, or why there are none."""
         try:
             told = facts_of, found, vectors, least, self._signature
-            return await self._work.run(*told, budget_s=self.turn_budget_s), ""
+            return await self.work.run(*told, budget_s=self.turn_budget_s), ""
         except (WorkTooSlow, WorkLost) as error:
             return [], self._give_up(found.turn, reason(error))
 
@@ -149,7 +148,7 @@ class RulesExtractor:
             return nothing, 0.0, BATCH_TOO_SLOW
         budget_s = min(self.turn_budget_s, left_s)
         try:
-            found = await self._work.run(read_clauses, turn, self.text_chars_max, budget_s=budget_s)
+            found = await self.work.run(read_clauses, turn, self.text_chars_max, budget_s=budget_s)
         except (WorkTooSlow, WorkLost) as error:
             return nothing, budget_s, self._give_up(turn, reason(error))
         return found, found.seconds, ""
