@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from semmem.dialects import chat, messages, responses
-from semmem.dialects.answer import AnswerBuilder, AnswerReader, reader_for
+from semmem.dialects.answer import AnswerBuilder, AnswerReader, EventStreamReader, JsonReader
 from semmem.dialects.inject import ParsedRequest
 from semmem.dialects.json_splice import Malformed
 
@@ -34,14 +34,20 @@ class Dialect:
     def reader(
         self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
     ) -> AnswerReader | None:
-        """A reader for an answer of this content type, or None when it is neither JSON nor SSE.
+        """A reader for an answer of this content type (its parameters are ignored), or None: neither JSON nor SSE.
 
         ``answer_bytes_max`` bounds the text that is kept (its tail, UTF-8 bytes); ``body_bytes_max`` bounds what is
         buffered of a JSON body or of one SSE event: beyond it the answer is not complete. ``calls_bytes_max`` bounds
         what is kept of calls of tools (names and arguments); 0: they are only counted.
         """
         answer = self.answer(answer_bytes_max, calls_bytes_max)
-        return reader_for(content_type, answer, body_bytes_max=body_bytes_max)
+        match content_type.partition(";")[0].strip().lower():
+            case "application/json":
+                return JsonReader(answer, body_bytes_max)
+            case "text/event-stream":
+                return EventStreamReader(answer, body_bytes_max)
+            case _:
+                return None
 
 
 DIALECTS: Mapping[str, Dialect] = {

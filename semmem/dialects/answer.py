@@ -225,19 +225,8 @@ class AnswerBuilder(ABC):
         )
 
 
-def reader_for(content_type: str, answer: AnswerBuilder, *, body_bytes_max: int) -> AnswerReader | None:
-    """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
-    match content_type.partition(";")[0].strip().lower():
-        case "application/json":
-            return _JsonReader(answer, body_bytes_max)
-        case "text/event-stream":
-            return _EventStreamReader(answer, body_bytes_max)
-        case _:
-            return None
-
-
 @dataclass(slots=True, eq=False, repr=False)
-class _JsonReader:
+class JsonReader:
     """Reads an answer that is one JSON body, whole or not at all: beyond ``body_bytes_max`` it is dropped."""
 
     answer: AnswerBuilder
@@ -255,7 +244,7 @@ class _JsonReader:
         return self.answer.answer()
 
 
-class _EventStreamReader:
+class EventStreamReader:
     """Reads an answer that is a stream of events, up to the one that ends it. An event too large is one lost."""
 
     __slots__ = ("_answer", "_events")
