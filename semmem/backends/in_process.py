@@ -8,11 +8,9 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 
-import numpy as np
-
-from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
+from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.errors import StoreUnavailable
-from semmem.ports.storable import best, check_memory, contains, page, usable_vector
+from semmem.ports.storable import check_memory, contains, nearest, page, usable_vector
 from semmem.ports.store import Collection, Described, passages_name
 
 
@@ -37,7 +35,8 @@ class InProcessStore:
     async def put(self, scope: Scope, memory: Memory) -> None:
         self._check_open()
         check_memory(scope, memory)
-        kept = replace(_copy(memory), embedding=self._checked(memory.embedding))
+        vector = memory.embedding
+        kept = replace(_copy(memory), embedding=None if vector is None else self._usable(vector))
         memories = self._users.setdefault(scope.user, {})
         present = memories.get(memory.id)
         if present is None or present.version < memory.version:
@@ -55,14 +54,8 @@ class InProcessStore:
     ) -> list[Hit]:
         """As the port says; every write shows at once, so ``as_of`` changes nothing."""
         self._check_open()
-        query = self._checked(vector)
-        found = [memory for memory in self._in(scope, types) if _is_retrievable(memory, now)]
-        if query is None or not found or limit < 1:
-            return []
-        matrix = np.stack([memory.embedding for memory in found if memory.embedding is not None])
-        cosines = np.clip(matrix @ query, -1.0, 1.0).tolist()
-        hits = (Hit(memory, cosine, cosine) for memory, cosine in zip(found, cosines, strict=True))
-        return [replace(hit, memory=_copy(hit.memory)) for hit in best(hits, limit)]
+        hits = nearest(self._in(scope, types), self._usable(vector), limit, now)
+        return [replace(hit, memory=_copy(hit.memory)) for hit in hits]
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
         self._check_open()
@@ -136,9 +129,7 @@ class InProcessStore:
         if not memories:
             self._users.pop(user, None)
 
-    def _checked(self, vector: Vector | None) -> Vector | None:
-        if vector is None:
-            return None
+    def _usable(self, vector: Vector) -> Vector:
         if self._dimension is None:
             self._dimension = len(vector)
         return usable_vector(vector, self._dimension)
@@ -181,14 +172,6 @@ class InProcessCollections:
 
     async def check_room(self) -> None:
         pass
-
-
-def _is_retrievable(memory: Memory, now: float) -> bool:
-    return (
-        memory.status is MemoryStatus.ACTIVE
-        and memory.embedding is not None
-        and (memory.expires_at is None or memory.expires_at > now)
-    )
 
 
 def _copy(memory: Memory) -> Memory:

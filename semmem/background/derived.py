@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from semmem.background.tasks import Outage
-from semmem.compression.known_states import BegunTurns, KnownStates
+from semmem.compression.known_states import KnownStates
 from semmem.compression.making import Job, Making
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError
@@ -38,7 +38,6 @@ class StateMaker:
 
     making: Making
     known: KnownStates
-    begun: BegunTurns
     announce: Announce
     _: KW_ONLY
     queue_max: int
@@ -75,7 +74,6 @@ class StateMaker:
             del self._waiting[session]
         self._refused.drop(lambda refused: refused[0] == user)
         self.known.forget(user)
-        self.begun.forget(user)
 
     async def run(self) -> None:
         """Until cancelled."""

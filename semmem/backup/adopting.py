@@ -11,9 +11,9 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 from semmem.backup import BackupError
+from semmem.backup.erasures import MarkedJournal, erase_again
 from semmem.memory import Memory, Scope, Turn
 from semmem.ports.conversations import ConversationLimits, ConversationRecords, KeptConversation, KeptMessage
-from semmem.ports.erasure import ErasureRecords, KnownErasures
 from semmem.ports.learning import ProvisionalRecords
 from semmem.ports.recording import TurnClosed, TurnRecords
 
@@ -36,7 +36,7 @@ class Adopted:
     pending_erasures: int = 0
 
 
-class AdoptedJournal(KnownErasures, ErasureRecords, ProvisionalRecords, Protocol):
+class AdoptedJournal(MarkedJournal, ProvisionalRecords, Protocol):
     """The one that is left behind. Raises JournalError."""
 
     async def leased_until(self) -> float:
@@ -60,7 +60,7 @@ class AdoptedJournal(KnownErasures, ErasureRecords, ProvisionalRecords, Protocol
         """Who may have memories."""
 
 
-class AdoptingJournal(TurnRecords, KnownErasures, ErasureRecords, ProvisionalRecords, ConversationRecords, Protocol):
+class AdoptingJournal(MarkedJournal, TurnRecords, ProvisionalRecords, ConversationRecords, Protocol):
     """The one that goes on. Raises JournalError."""
 
 
@@ -97,16 +97,10 @@ class Adoption:
         new = [mark for mark in await self.left.marks() if mark not in known]
         await self.going_on.add_marks(new)
         times = {mark.at for mark in new}
-        for what in await self.going_on.erased_scopes() if new else ():
-            if what.at in times:
-                hold_id, _ = await self.going_on.begin_erasure(what, now=self.clock())
-                await self.going_on.finish_erasure(what, hold_id)
-        await self.going_on.erase_marked()
-        for what in await self.left.pending_erasures(limit=PENDING_MAX):  # who serves finishes them
-            hold_id, _ = await self.going_on.begin_erasure(what, now=self.clock())
-            await self.going_on.release(hold_id)
-            self._done.pending_erasures += 1
-        self._done.marks = len(new)
+        scopes = [what for what in await self.going_on.erased_scopes() if what.at in times] if new else []
+        pending = await self.left.pending_erasures(limit=PENDING_MAX)
+        await erase_again(self.going_on, scopes, pending, now=self.clock())
+        self._done.pending_erasures, self._done.marks = len(pending), len(new)
 
     async def _take_versions(self) -> None:
         for user in await self.left.named_users():

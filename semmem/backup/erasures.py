@@ -7,16 +7,39 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from semmem.backup import BackupError
-from semmem.ports.erasure import Mark
+from semmem.memory import Forgetting
+from semmem.ports.erasure import ErasureRecords, KnownErasures, Mark
 
 FORMAT = 1
+
+
+class MarkedJournal(ErasureRecords, KnownErasures, Protocol):
+    """One in which is erased what was erased elsewhere. Raises JournalError."""
+
+
+async def erase_again(
+    journal: MarkedJournal, scopes: Iterable[Forgetting], pending: Iterable[Forgetting], *, now: float
+) -> Counter[str]:
+    """Erase these scopes in a journal that has their marks, and whatever else it marks; how much of what. ``pending``:
+    who serves finishes them, and shows nothing of it until then."""
+    erased = Counter[str]()
+    for what in scopes:
+        hold_id, counts = await journal.begin_erasure(what, now=now)
+        await journal.finish_erasure(what, hold_id)
+        erased.update(counts)
+    erased.update(await journal.erase_marked())
+    for what in pending:
+        hold_id, _ = await journal.begin_erasure(what, now=now)
+        await journal.release(hold_id)
+    return erased
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

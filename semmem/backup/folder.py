@@ -56,14 +56,14 @@ def signed(told: Manifest) -> dict[str, Any]:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Everything else is on disk when this returns, and it as well."""
     for path in folder.iterdir():
-        _sync(path)
+        sync(path)
     unfinished = folder / f"{MANIFEST}.part"
     with open(os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
         json.dump(manifest, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
     unfinished.rename(folder / MANIFEST)
-    _sync(folder)
+    sync(folder)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -106,7 +106,7 @@ def finish(unfinished: Path, destination: Path, manifest: Manifest) -> None:
     """From here on it is a backup. Raises OSError."""
     write_manifest(unfinished, manifest)
     unfinished.rename(destination)
-    _sync(destination.parent)
+    sync(destination.parent)
 
 
 def _verify(path: Path, told: Mapping[str, Any]) -> None:
@@ -138,7 +138,8 @@ def _manifest_digest(manifest: Manifest) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode("ascii")).hexdigest()
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """What a file, or a folder, holds is on the disk then."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

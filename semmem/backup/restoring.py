@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol
 
 from semmem.backup import BackupError, folder, lines
+from semmem.backup.erasures import MarkedJournal, erase_again
 from semmem.memory import Forgetting, Memory
 from semmem.passages.shelves import everything
 from semmem.ports.accounts import TokenRecords
-from semmem.ports.erasure import ErasureRecords, KnownErasures, Mark
-from semmem.ports.store import Fillable, Store
+from semmem.ports.erasure import Mark
+from semmem.ports.store import Collection, Store
 
 STAGING = "restoring"
 IGNORED = frozenset({"lost+found"})
@@ -26,14 +26,6 @@ IGNORED = frozenset({"lost+found"})
 PROGRESS_USERS = 100
 
 Progress = Callable[[str], None]
-
-
-class RestoredRecords(ErasureRecords, KnownErasures, Protocol):
-    """The restored journal. Raises JournalError."""
-
-
-class RestoredStore(Store, Fillable, Protocol):
-    """The empty store that is filled. Raises StoreError."""
 
 
 @dataclass(slots=True)
@@ -92,21 +84,13 @@ def _remove(path: Path) -> None:
 
 
 async def apply_erasures(
-    journal: RestoredRecords, marks: Sequence[Mark], pending: Sequence[Forgetting], *, now: float, restored: Restored
+    journal: MarkedJournal, marks: Sequence[Mark], pending: Sequence[Forgetting], *, now: float, restored: Restored
 ) -> None:
     """Erase in the restored journal what was erased since; what it holds itself was applied when it was taken."""
     await journal.add_marks(marks)
-    for what in await journal.erased_scopes() if marks else ():
-        hold_id, counts = await journal.begin_erasure(what, now=now)
-        await journal.finish_erasure(what, hold_id)
-        restored.erased_turns += counts["turns"]
-        restored.erased_versions += counts["versions"]
-    counts = await journal.erase_marked()
-    restored.erased_turns += counts["turns"]
-    restored.erased_versions += counts["versions"]
-    for what in pending:  # who serves finishes them, and shows nothing of it until then
-        hold_id, _ = await journal.begin_erasure(what, now=now)
-        await journal.release(hold_id)
+    erased = await erase_again(journal, await journal.erased_scopes() if marks else (), pending, now=now)
+    restored.erased_turns += erased["turns"]
+    restored.erased_versions += erased["versions"]
 
 
 async def revoke_tokens(tokens: TokenRecords, *, now: float, restored: Restored) -> None:
@@ -114,9 +98,7 @@ async def revoke_tokens(tokens: TokenRecords, *, now: float, restored: Restored)
     restored.revoked_tokens = await tokens.revoke_tokens(now=now)
 
 
-async def fill(
-    store: RestoredStore, journal: RestoredRecords, source: Path, restored: Restored, progress: Progress
-) -> None:
+async def fill(store: Collection, journal: MarkedJournal, source: Path, restored: Restored, progress: Progress) -> None:
     """Write the memories that are not erased, then read all of them again. Raises BackupError when they differ."""
     erased: set[tuple[str, str]] = set()
     for number, (user, memories) in enumerate(_by_user(source)):

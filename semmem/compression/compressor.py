@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -30,7 +29,7 @@ from semmem.compression.cutting import (
     users_before,
     users_of,
 )
-from semmem.compression.known_states import BegunTurns, KnownStates
+from semmem.compression.known_states import KnownStates
 from semmem.compression.making import Job
 from semmem.compression.rendering import rendered
 from semmem.dialects import Malformed
@@ -76,12 +75,6 @@ class _Long(Struct, frozen=True):
     tokens: Sequence[int]
 
 
-class Jobs(Protocol):
-    """Takes states to be made, without waiting."""
-
-    def offer(self, job: Job) -> None: ...
-
-
 OFF, UNFIT, LATE, NO_STATE, CHANGED, COMPRESSED = "off", "unfit", "late", "no_state", "changed", "compressed"
 """How it went with a request that is long enough: it asked for none; its list can be parted nowhere; the database did
 not answer in time; there is no state yet; there is one, of another history; it was done."""
@@ -89,13 +82,12 @@ not answer in time; there is no state yet; there is one, of another history; it 
 
 @dataclass(eq=False, repr=False)
 class Compressor(Feature):
-    """Holds nothing of any request; ``known`` and ``begun`` are of the process.
+    """Holds nothing of any request; ``known`` is of the process. ``order`` takes states to be made, without waiting.
     ``is_erased``: whether anything of the user's is being erased at the moment, or just was; no state of theirs is used
     then."""
 
     known: KnownStates
-    begun: BegunTurns
-    jobs: Jobs
+    order: Callable[[Job], None]
     fence: Fence
     rules: CompressionRules
     work: BodyWork
@@ -136,7 +128,7 @@ class Compressor(Feature):
         user, turn = long.pending.turn.scope.user, long.pending.turn
         states = await self._states(long)
         if states is None:
-            self.begun.put(long.turn_id, user, self.begun.get(long.turn_id) or NONE)
+            self.known.give(long.turn_id, user, self.known.given(long.turn_id) or NONE)
             self.announce(LongRequest(LATE))
             return
         fitting = [state for state in states if self._fits(state, long.elements)]
@@ -170,10 +162,10 @@ class Compressor(Feature):
 
     def _chosen(self, turn_id: str, user: str, turns: int, fitting: Sequence[SessionState]) -> SessionState | None:
         """The state that the turn's first request had; the newest that is of an earlier turn, if this is the first."""
-        had = self.begun.get(turn_id)
+        had = self.known.given(turn_id)
         if had is None:
             chosen = next((state for state in fitting if state.turns < turns), None)
-            self.begun.put(turn_id, user, NONE if chosen is None else chosen.turns)
+            self.known.give(turn_id, user, NONE if chosen is None else chosen.turns)
             return chosen
         return next((state for state in fitting if state.turns == had), None)
 
@@ -202,7 +194,7 @@ class Compressor(Feature):
         parts, is_whole = parts_of(elements, places, fitting[0] if fitting else None, self.rules.source_chars_max)
         if not parts:
             return
-        self.jobs.offer(
+        self.order(
             Job(
                 user=turn.scope.user,
                 session=turn.scope.session or "",

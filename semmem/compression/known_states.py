@@ -19,11 +19,15 @@ class KnownStates:
     another replica may have made a newer one. That there is none is kept as long.
 
     What was read, or made, before a user is forgotten and arrives afterwards is neither kept nor told.
+
+    And which state the first request of a turn was given, by the number that the state has (0: none); of the
+    ``turns_max`` turns seen last.
     """
 
-    def __init__(self, records: SessionStates, *, sessions_max: int, refresh_s: float) -> None:
+    def __init__(self, records: SessionStates, *, sessions_max: int, refresh_s: float, turns_max: int = 10_000) -> None:
         self._records = records
         self._entries = Recent[tuple[str, str], _Entry](sessions_max)
+        self._turns = Recent[str, tuple[str, int]](turns_max)
         self._refresh_s = refresh_s
         self._forgotten = 0
 
@@ -48,25 +52,16 @@ class KnownStates:
             self._entries.drop(lambda entry: entry.user == state.user)
             await self.states(state.user, state.session, now=now)
 
+    def given(self, turn_id: str) -> int | None:
+        """What the first request of this turn was given; None: this is the first."""
+        entry = self._turns.get(turn_id)
+        return None if entry is None else entry[1]
+
+    def give(self, turn_id: str, user: str, number: int) -> None:
+        self._turns.put(turn_id, (user, number))
+
     def forget(self, user: str) -> None:
         """Nothing of the user is known any more."""
         self._forgotten += 1
         self._entries.drop(lambda entry: entry.user == user)
-
-
-class BegunTurns:
-    """Which state the first request of a turn was given, by the number that the state has (0: none); of the
-    ``turns_max`` turns seen last."""
-
-    def __init__(self, turns_max: int) -> None:
-        self._turns = Recent[str, tuple[str, int]](turns_max)
-
-    def get(self, turn_id: str) -> int | None:
-        entry = self._turns.get(turn_id)
-        return None if entry is None else entry[1]
-
-    def put(self, turn_id: str, user: str, number: int) -> None:
-        self._turns.put(turn_id, (user, number))
-
-    def forget(self, user: str) -> None:
-        self._turns.drop(lambda entry: entry[0] == user)
+        self._turns.drop(lambda turn: turn[0] == user)

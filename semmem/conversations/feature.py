@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from semmem.conversations.chains import Chained, Chains, Talk
+from semmem.conversations.chains import Chained, Chains
 from semmem.conversations.tap import Tap
 from semmem.dialects import Malformed, ParsedRequest
 from semmem.dialects.parsing import TooMany, parse
@@ -28,14 +28,14 @@ NOTE = "step"
 _NOTED = msgspec.json.Decoder(Step)
 
 
+@dataclass(eq=False, repr=False)
 class ConversationsFeature(Feature):
     """``histories``: None where none are added to requests."""
 
-    def __init__(self, tap: Tap, histories: Chains | None, work: BodyWork, rules: ExchangeRules) -> None:
-        self.tap = tap
-        self.histories = histories
-        self.work = work
-        self.rules = rules
+    tap: Tap
+    histories: Chains | None
+    work: BodyWork
+    rules: ExchangeRules
 
     def begin(self) -> RequestPart:
         return _RequestPart(self)
@@ -49,11 +49,8 @@ class ConversationsFeature(Feature):
             self.tap.answered(ticket.turn_id, step, ending, answer, now, failed=failed)
 
 
-class _WithHistory(Struct, frozen=True):
-    """What goes on in a request's place."""
-
-    body: bytes
-    parsed: ParsedRequest
+_WithHistory = tuple[bytes, ParsedRequest]
+"""What goes on in a request's place: the body, and the same read."""
 
 
 class _RequestPart(RequestPart):
@@ -70,8 +67,10 @@ class _RequestPart(RequestPart):
         if name is None:
             return
         self._claim = UNRESOLVED
-        if chains is not None and pending.asker.allowed.read and pending.said.previous_id is None:
-            await self._in_conversation(pending, chains, name)
+        if chains is None or not pending.asker.allowed.read or pending.said.previous_id is not None:
+            return
+        if (refused := await self._in_conversation(pending, chains, name)) is not None:
+            chains.count(refused)
 
     async def after_turn(self, pending: PendingRequest) -> None:
         if (ticket := pending.ticket) is not None:
@@ -101,40 +100,34 @@ class _RequestPart(RequestPart):
         if isinstance(joined, Chained):
             chains.count(joined)
         else:
-            self._replace(pending, joined, Chained.ADDED)
+            (pending.body, pending.parsed), self._word = joined, Chained.ADDED
 
-    async def _in_conversation(self, pending: PendingRequest, chains: Chains, name: str) -> None:
-        """With the history of the conversation that it names, which is then claimed for it. Nothing begins with a
-        request that is not to be stored."""
+    async def _in_conversation(self, pending: PendingRequest, chains: Chains, name: str) -> Chained | None:
+        """With the history of the conversation that it names, which is then claimed for it; or why not. Nothing begins
+        with a request that is not to be stored."""
         scope, until = pending.question.scope, pending.request.deadline.at
         if scope.session not in (None, name):
-            chains.count(Chained.UNKNOWN)
-            return
+            return Chained.UNKNOWN
         named = replace(scope, session=name)
         talk = await chains.talk(named, until=until)
-        if isinstance(talk, Talk) and talk.seen is None and not pending.asker.allowed.store:
-            talk = Chained.UNKNOWN
         if isinstance(talk, Chained):
-            chains.count(talk)
-            return
+            return talk
+        if talk.seen is None and not pending.asker.allowed.store:
+            return Chained.UNKNOWN
         joined = await self._joined(pending, talk.history)
         if isinstance(joined, Chained):
-            chains.count(joined)
-            return
+            return joined
         claim = secrets.token_hex(8)
         refused = await chains.claim(named, talk, claim, now=pending.said_at, until=until)
         if refused is not None:
-            chains.count(refused)
             self._claim = claim if refused in (Chained.LATE, Chained.FAILED) else UNRESOLVED
-            return
+            return refused
         self._claim = claim
         if talk.last_answer:  # from here on it is a request that goes on from that
             pending.said = replace(pending.said, previous_id=talk.last_answer)
             pending.before = AnsweredTurn(talk.turn, name, talk.last_answer)
-        self._replace(pending, joined, Chained.ADDED if talk.last_answer else Chained.BEGUN)
-
-    def _replace(self, pending: PendingRequest, joined: _WithHistory, word: Chained) -> None:
-        pending.body, pending.parsed, self._word = joined.body, joined.parsed, word
+        (pending.body, pending.parsed), self._word = joined, Chained.ADDED if talk.last_answer else Chained.BEGUN
+        return None
 
     async def _joined(self, pending: PendingRequest, history: Sequence[Past]) -> _WithHistory | Chained:
         request, rules = pending.request, self._feature.rules
@@ -155,7 +148,7 @@ def _join(request: ReadRequest, history: Sequence[Past], rules: ExchangeRules) -
             return Chained.UNFIT
         if len(body) > rules.request_body_bytes_max:
             return Chained.TOO_LONG
-        return _WithHistory(body, parse(request.dialect, body, rules.reading))
+        return body, parse(request.dialect, body, rules.reading)
     except Malformed:
         return Chained.UNFIT
     except TooMany:

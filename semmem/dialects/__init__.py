@@ -12,94 +12,48 @@ contract suite.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from semmem.memory import Answer, Conversation, Element, Injection, Past, Replacement
+from semmem.dialects import chat, messages, responses
+from semmem.dialects.answer import AnswerBuilder, AnswerReader, EventStreamReader, JsonReader
+from semmem.dialects.inject import ParsedRequest
+from semmem.dialects.json_splice import Malformed
 
-
-class Malformed(ValueError):
-    """The body is not a request of this dialect. The message names the place and the reason, never the content."""
-
-
-class ParsedRequest(Protocol):
-    """One request body, decoded once."""
-
-    @property
-    def conversation(self) -> Conversation: ...
-
-    def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
-        """The body with semmem's own members removed and the injections added, and with the replacement made; None
-        when there is nothing to change. No two injections go to the same place, and none to what is replaced.
-
-        Every other member keeps its place and its bytes, and so does every element that is not replaced.
-        """
-
-    def elements(self) -> Sequence[Element]:
-        """What the request's list of messages consists of, each element in its place; empty where there is no list.
-
-        Raises Malformed.
-        """
-
-    def placed(self, injection: Injection) -> Injection:
-        """The injection with its position as exactly as a later request of the same tool loop needs it."""
-
-    def keeps(self, injection: Injection) -> bool:
-        """Whether the API hands on, with the history it keeps, what was injected like this beside the user's words.
-
-        A request that goes on from such an answer, and does not bring those words itself, has the injection already.
-        """
-
-    @property
-    def whole(self) -> bool:
-        """Whether results of tools and words of the user's, as ``conversation`` has them, are all that the request adds
-        to the history that it goes on from, or begins; whoever keeps that history."""
-
-    def with_history(self, history: Sequence[Past]) -> bytes | None:
-        """The body with this history, which may be empty, before what it brings, and no longer going on from an answer
-        or a conversation that the API keeps.
-
-        Every other member keeps its place and its bytes. None where the two do not fit together: a call would stand
-        without its result, or the request goes on from something else as well. Raises Malformed.
-        """
+__all__ = ["BY_NAME", "DIALECTS", "AnswerReader", "Dialect", "Malformed", "ParsedRequest", "Paths"]
 
 
-class AnswerReader(Protocol):
-    """Reads one answer as it passes. Pure: bytes in, an Answer out; never raises on hostile input."""
-
-    def feed(self, chunk: bytes) -> None: ...
-
-    def end(self) -> Answer:
-        """The answer as far as it was seen. Called once, after the last chunk."""
-
-
-class Dialect(Protocol):
-    """One API."""
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One API. ``parse`` reads a request's body, and raises Malformed; ``answer`` knows what its answers say."""
 
     name: str
-
-    def parse(self, body: bytes) -> ParsedRequest:
-        """Raises Malformed."""
+    parse: Callable[[bytes], ParsedRequest]
+    answer: type[AnswerBuilder]
 
     def reader(
         self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
     ) -> AnswerReader | None:
-        """A reader for an answer of this content type, or None when it is neither JSON nor SSE.
+        """A reader for an answer of this content type (its parameters are ignored), or None: neither JSON nor SSE.
 
         ``answer_bytes_max`` bounds the text that is kept (its tail, UTF-8 bytes); ``body_bytes_max`` bounds what is
         buffered of a JSON body or of one SSE event: beyond it the answer is not complete. ``calls_bytes_max`` bounds
         what is kept of calls of tools (names and arguments); 0: they are only counted.
         """
+        answer = self.answer(answer_bytes_max, calls_bytes_max)
+        match content_type.partition(";")[0].strip().lower():
+            case "application/json":
+                return JsonReader(answer, body_bytes_max)
+            case "text/event-stream":
+                return EventStreamReader(answer, body_bytes_max)
+            case _:
+                return None
 
-
-from semmem.dialects.chat import ChatCompletions  # noqa: E402  (the table needs the protocols above)
-from semmem.dialects.messages import AnthropicMessages  # noqa: E402
-from semmem.dialects.responses import Responses  # noqa: E402
 
 DIALECTS: Mapping[str, Dialect] = {
-    "/v1/chat/completions": ChatCompletions(),
-    "/v1/messages": AnthropicMessages(),
-    "/v1/responses": Responses(),
+    "/v1/chat/completions": Dialect("chat", chat.parse, chat.ChatAnswer),
+    "/v1/messages": Dialect("messages", messages.parse, messages.MessagesAnswer),
+    "/v1/responses": Dialect("responses", responses.parse, responses.ResponsesAnswer),
 }
 BY_NAME: Mapping[str, Dialect] = {dialect.name: dialect for dialect in DIALECTS.values()}
 ANY_PART = "*"

@@ -6,11 +6,11 @@ A dialect adds a subclass of AnswerBuilder, which knows the members of its API's
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
-from semmem.dialects import AnswerReader
 from semmem.dialects.json_splice import UNREADABLE, decode_repaired
 from semmem.dialects.sse import EventStream
 from semmem.memory import Answer, PromptCache, ToolCall
@@ -18,18 +18,25 @@ from semmem.memory import Answer, PromptCache, ToolCall
 T = TypeVar("T")
 
 
+class AnswerReader(Protocol):
+    """Reads one answer as it passes. Pure: bytes in, an Answer out; never raises on hostile input."""
+
+    def feed(self, chunk: bytes) -> None: ...
+
+    def end(self) -> Answer:
+        """The answer as far as it was seen. Called once, after the last chunk."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class TextTail:
     """The last ``bytes_max`` UTF-8 bytes of a text that comes in pieces; half a character at the cut is left out."""
 
-    __slots__ = ("_bytes_max", "_kept")
-
-    def __init__(self, *, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._kept = bytearray()
+    bytes_max: int
+    _kept: bytearray = field(init=False, default_factory=bytearray)
 
     def append(self, piece: str) -> None:
         self._kept += piece.encode("utf-8", "replace")
-        if len(self._kept) > 2 * self._bytes_max:  # twice, so that the moving is paid for by as many bytes
+        if len(self._kept) > 2 * self.bytes_max:  # twice, so that the moving is paid for by as many bytes
             self._trim()
 
     def clear(self) -> None:
@@ -40,29 +47,7 @@ class TextTail:
         return self._kept.decode("utf-8", "ignore")
 
     def _trim(self) -> None:
-        del self._kept[: max(0, len(self._kept) - self._bytes_max)]
-
-
-class BoundedBody:
-    """A body that comes in pieces, whole or not at all: beyond ``bytes_max`` it is dropped."""
-
-    __slots__ = ("_bytes_max", "_kept", "_oversize")
-
-    def __init__(self, *, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._kept = bytearray()
-        self._oversize = False
-
-    def append(self, chunk: bytes) -> None:
-        if self._oversize or len(self._kept) + len(chunk) > self._bytes_max:
-            self._oversize = True
-            self._kept.clear()
-            return
-        self._kept += chunk
-
-    def whole(self) -> bytes:
-        """Everything that was appended, or nothing when that was too much."""
-        return bytes(self._kept)
+        del self._kept[: max(0, len(self._kept) - self.bytes_max)]
 
 
 CALL_BYTES = 64
@@ -194,11 +179,10 @@ class AnswerBuilder(ABC):
 
     def decoded(self, decoder: msgspec.json.Decoder[T], name: str, data: str) -> T | None:
         """An event's data. None when it cannot be read, which before the answer's finish is a hole in its text."""
-        try:
-            return decode_repaired(decoder, data.encode())[0]
-        except UNREADABLE:
+        value = readable(decoder, data.encode())
+        if value is None:
             self.lost |= self.finish_reason is None or name == "error"
-            return None
+        return value
 
     def count(self, usage: Usage | None) -> None:
         """Counts are running totals, and an event says only those that changed."""
@@ -241,35 +225,26 @@ class AnswerBuilder(ABC):
         )
 
 
-def reader_for(content_type: str, answer: AnswerBuilder, *, body_bytes_max: int) -> AnswerReader | None:
-    """A reader of JSON or SSE answers, or None for another content type (its parameters are ignored)."""
-    match content_type.partition(";")[0].strip().lower():
-        case "application/json":
-            return _JsonReader(answer, body_bytes_max)
-        case "text/event-stream":
-            return _EventStreamReader(answer, body_bytes_max)
-        case _:
-            return None
+@dataclass(slots=True, eq=False, repr=False)
+class JsonReader:
+    """Reads an answer that is one JSON body, whole or not at all: beyond ``body_bytes_max`` it is dropped."""
 
-
-class _JsonReader:
-    """Reads an answer that is one JSON body."""
-
-    __slots__ = ("_answer", "_body")
-
-    def __init__(self, answer: AnswerBuilder, body_bytes_max: int) -> None:
-        self._answer = answer
-        self._body = BoundedBody(bytes_max=body_bytes_max)
+    answer: AnswerBuilder
+    body_bytes_max: int
+    _body: bytearray | None = field(init=False, default_factory=bytearray)
 
     def feed(self, chunk: bytes) -> None:
-        self._body.append(chunk)
+        if self._body is not None and len(self._body) + len(chunk) <= self.body_bytes_max:
+            self._body += chunk
+        else:
+            self._body = None
 
     def end(self) -> Answer:
-        self._answer.read_body(self._body.whole())
-        return self._answer.answer()
+        self.answer.read_body(bytes(self._body or b""))
+        return self.answer.answer()
 
 
-class _EventStreamReader:
+class EventStreamReader:
     """Reads an answer that is a stream of events, up to the one that ends it. An event too large is one lost."""
 
     __slots__ = ("_answer", "_events")

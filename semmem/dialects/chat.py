@@ -12,15 +12,13 @@ from typing import Any
 
 import msgspec
 
-from semmem.dialects import AnswerReader, Malformed
-from semmem.dialects.answer import ABSENT, AnswerBuilder, Usage, readable, reader_for
+from semmem.dialects.answer import ABSENT, AnswerBuilder, Usage, readable
 from semmem.dialects.elements import Told, elements_of, named
-from semmem.dialects.inject import SplicedRequest, message_json, nth
-from semmem.dialects.json_splice import Edit, JsonObject, insert_element, read_object
+from semmem.dialects.inject import ParsedRequest, after_system, first_system, last_user, message_json, nth
+from semmem.dialects.json_splice import Edit, JsonObject, Malformed, insert_element, read_object
 from semmem.dialects.request import (
     OTHER_ROLE,
     ROLES,
-    SYSTEM_ROLES,
     Content,
     conversation_of,
     decoded,
@@ -46,41 +44,30 @@ class _ChatElement(_ChatMessage):
 
     tool_calls: Any = None
     function_call: Any = None
-    tool_call_id: Any = None
 
 
 _messages = msgspec.json.Decoder(list[_ChatMessage])
 _elements = msgspec.json.Decoder(list[_ChatElement])
 
 
-class ChatCompletions:
-    """The dialect."""
-
-    name = "chat"
-
-    def parse(self, body: bytes) -> ChatRequest:
-        """Raises Malformed."""
-        source = read_object(body)
-        top = source.values()
-        messages = _read_messages(top.get("messages"))
-        roles = [message.role for message in messages]
-        conversation = conversation_of(
-            top,
-            [
-                Message(ROLES.get(m.role, OTHER_ROLE), text_of(m.content), name_in(m.tool_call_id), _speaker(m.name))
-                for m in messages
-            ],
-            tool_turn=_awaits_tool_result(roles) or _names_a_tool(top),
-        )
-        return ChatRequest(source, roles, conversation)
-
-    def reader(
-        self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
-    ) -> AnswerReader | None:
-        return reader_for(content_type, ChatAnswer(answer_bytes_max, calls_bytes_max), body_bytes_max=body_bytes_max)
+def parse(body: bytes) -> ChatRequest:
+    """Raises Malformed."""
+    source = read_object(body)
+    top = source.values()
+    messages = _read_messages(top.get("messages"))
+    roles = [message.role for message in messages]
+    conversation = conversation_of(
+        top,
+        [
+            Message(ROLES.get(m.role, OTHER_ROLE), text_of(m.content), name_in(m.tool_call_id), _speaker(m.name))
+            for m in messages
+        ],
+        tool_turn=_awaits_tool_result(roles) or _names_a_tool(top),
+    )
+    return ChatRequest(source, roles, conversation)
 
 
-class ChatRequest(SplicedRequest):
+class ChatRequest(ParsedRequest):
     """One request.
 
     Position ``turn``: at the beginning of the user's message.
@@ -108,8 +95,9 @@ class ChatRequest(SplicedRequest):
             if host is None:
                 return []
         elif injection.position == "system":
-            host, behind = _host(self._roles, as_user=injection.role == "user"), injection.role != "user"
-        if host is not None and (merged := self._merged_into(host, injection.text, part="text", behind=behind)):
+            behind = injection.role != "user"
+            host = (first_system if behind else last_user)(self._roles)
+        if host is not None and (merged := self._merged_into(host, injection.text, behind=behind)):
             return merged
         index = host if injection.position == "turn" and host is not None else _index(self._roles, injection.position)
         return [insert_element(self._source.members["messages"], index, message_json(injection))]
@@ -174,36 +162,25 @@ def _called(message: _ChatElement) -> list[Any]:
 # --- rewriting it ----------------------------------------------------------------------------------------------------
 
 
-def _host(roles: Sequence[str], *, as_user: bool) -> int | None:
-    """The message that takes the injection in."""
-    if as_user:
-        return max((index for index, role in enumerate(roles) if role == "user"), default=None)
-    return next((index for index, role in enumerate(roles) if role in SYSTEM_ROLES), None)
-
-
 def _index(roles: Sequence[str], position: str) -> int:
     match position:
         case "system" | "first":
             return 0
         case "after_system":
-            return _after_system(roles)
+            return after_system(roles)
         case _:
             return _before_last_user(roles)
-
-
-def _after_system(roles: Sequence[str]) -> int:
-    return next((index for index, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
 
 
 def _before_last_user(roles: Sequence[str]) -> int:
     """After the leading instructions instead, when no user speaks, or when a tool's result stands behind the user's
     words with no assistant between them: its call is before those words, and the two must not be parted.
     """
-    last = max((index for index, role in enumerate(roles) if role == "user"), default=None)
+    last = last_user(roles)
     if last is None:
-        return _after_system(roles)
+        return after_system(roles)
     answer = next((role for role in roles[last:] if role == "assistant" or role in _TOOL_ROLES), "")
-    return _after_system(roles) if answer in _TOOL_ROLES else last
+    return after_system(roles) if answer in _TOOL_ROLES else last
 
 
 # --- reading an answer -----------------------------------------------------------------------------------------------

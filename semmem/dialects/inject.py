@@ -14,10 +14,10 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
-from semmem.dialects import Malformed
 from semmem.dialects.json_splice import (
     Edit,
     JsonObject,
+    Malformed,
     Member,
     cut_members,
     insert_element,
@@ -26,7 +26,7 @@ from semmem.dialects.json_splice import (
     read_elements,
     splice,
 )
-from semmem.dialects.request import OWN_MEMBERS, STRING
+from semmem.dialects.request import OWN_MEMBERS, STRING, SYSTEM_ROLES
 from semmem.memory import Conversation, Element, Injection, Past, Replacement
 
 T = TypeVar("T")
@@ -35,25 +35,32 @@ GAP = rb"\n\n"
 """Between what stood there and what is added, as it is spelled inside a JSON string."""
 
 
-class SplicedRequest(ABC):
-    """One request: what it says, and the bytes it came in. A subclass knows where its API takes an injection."""
+class ParsedRequest(ABC):
+    """One request body, decoded once: what it says, and the bytes it came in. A subclass knows where its API takes an
+    injection."""
 
-    __slots__ = ("_source", "_spans", "conversation")
+    __slots__ = ("_source", "_spans", "conversation", "is_shortened")
 
     POSITIONS: ClassVar[tuple[str, ...]] = ("turn", "system", "first", "after_system", "before_last_user")
     LIST: ClassVar[str] = "messages"
     """The member that holds the elements."""
+    PART: ClassVar[str] = "text"
+    """The type of a text part of a content."""
 
     def __init__(self, source: JsonObject, conversation: Conversation) -> None:
         self._source = source
         self._spans: list[tuple[int, int]] | None = None
         self.conversation = conversation
+        self.is_shortened = False
+        """Whether ``conversation`` has less than the body says; what is rewritten is the whole."""
 
     def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
-        """The body without OWN_MEMBERS, with the injections, and with the replacement in place of its elements.
+        """The body with semmem's own members removed and the injections added, and with the replacement made; None
+        when there is nothing to change. No two injections go to the same place, and none to what is replaced.
 
-        None when that changes nothing. A session may have begun in an API whose ``input_item`` this one has not: it is
-        the ``system`` that it was made of. Raises ValueError for any other position that does not exist.
+        Every other member keeps its place and its bytes, and so does every element that is not replaced. A session may
+        have begun in an API whose ``input_item`` this one has not: it is the ``system`` that it was made of. Raises
+        ValueError for any other position that does not exist.
         """
         edits = cut_members(self._source, OWN_MEMBERS)
         if replacement is not None:
@@ -67,25 +74,40 @@ class SplicedRequest(ABC):
         return splice(self._source.body, edits) if edits else None
 
     def placed(self, injection: Injection) -> Injection:
-        """As it is: what a position means does not change while a tool loop goes on."""
+        """The injection with its position as exactly as a later request of the same tool loop needs it: as it is, where
+        what a position means does not change while that goes on."""
         return injection
 
     def keeps(self, injection: Injection) -> bool:
-        """Never: most APIs keep nothing from one request to the next."""
+        """Whether the API hands on, with the history it keeps, what was injected like this beside the user's words.
+
+        A request that goes on from such an answer, and does not bring those words itself, has the injection already.
+        Most APIs keep nothing from one request to the next.
+        """
         return False
 
     @property
     def whole(self) -> bool:
-        """Never: most APIs are sent the history with each request."""
+        """Whether results of tools and words of the user's, as ``conversation`` has them, are all that the request adds
+        to the history that it goes on from, or begins; whoever keeps that history. Never, where an API is sent the
+        history with each request."""
         return False
 
     def with_history(self, history: Sequence[Past]) -> bytes | None:
-        """None, for the same reason."""
+        """The body with this history, which may be empty, before what it brings, and no longer going on from an answer
+        or a conversation that the API keeps.
+
+        Every other member keeps its place and its bytes. None where the two do not fit together: a call would stand
+        without its result, or the request goes on from something else as well. Raises Malformed.
+        """
         return None
 
     @abstractmethod
     def elements(self) -> Sequence[Element]:
-        """As ParsedRequest says."""
+        """What the request's list of messages consists of, each element in its place; empty where there is no list.
+
+        Raises Malformed.
+        """
 
     @abstractmethod
     def _edits(self, injection: Injection) -> list[Edit]:
@@ -97,7 +119,7 @@ class SplicedRequest(ABC):
             self._spans = read_elements(self._source.members[self.LIST])
         return object_at(self._source, self._spans[index])
 
-    def _merged_into(self, index: int, text: str, *, part: str, behind: bool, at: int = 0) -> list[Edit]:
+    def _merged_into(self, index: int, text: str, *, behind: bool, at: int = 0) -> list[Edit]:
         """Edits that put the text at the end (``behind``) or the beginning of the content of the message at ``index``:
         of a list, before the part at ``at``.
 
@@ -110,12 +132,38 @@ class SplicedRequest(ABC):
         content = message.members.get("content")
         if content is None:
             return [insert_member(message, "content", string_token(text))]
-        return merge_behind(content, text, part=part) if behind else merge_before(content, text, part=part, index=at)
+        return self._merged(content, text, behind=behind, at=at)
+
+    def _merged(self, content: Member, text: str, *, behind: bool, at: int = 0) -> list[Edit]:
+        """Edits that put the text at the end (``behind``) or the beginning of a content: of a list, before the part at
+        ``at``."""
+        if content.value.startswith(b"["):
+            return [_insert_part(content, len(read_elements(content)) if behind else at, text, self.PART)]
+        if not content.value.startswith(b'"'):
+            return [Edit(content.value_start, content.end, string_token(text))]
+        gap, added = b"" if content.value == b'""' else GAP, string_token(text)[1:-1]
+        end = content.end - 1 if behind else content.value_start + 1
+        return [Edit(end, end, gap + added if behind else added + gap)]
 
 
 def nth(found: Iterable[T], number: int) -> T | None:
     """The one with this number, from 0; None where there are fewer."""
     return next(islice(found, number, None), None)
+
+
+def last_user(roles: Sequence[str]) -> int | None:
+    """Where the user speaks last."""
+    return next((index for index in range(len(roles) - 1, -1, -1) if roles[index] == "user"), None)
+
+
+def first_system(roles: Sequence[str]) -> int | None:
+    """Where the first instructions stand."""
+    return next((index for index, role in enumerate(roles) if role in SYSTEM_ROLES), None)
+
+
+def after_system(roles: Sequence[str]) -> int:
+    """Behind the instructions that the list begins with."""
+    return next((index for index, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
 
 
 def string_token(text: str) -> bytes:
@@ -136,45 +184,25 @@ def replace_elements(array: Member, replacement: Replacement) -> list[Edit]:
     return [Edit(*spans[first], message), *(Edit(spans[at - 1][1], spans[at][1], b"") for at in others)]
 
 
-def merge_behind(content: Member, text: str, *, part: str) -> list[Edit]:
-    """Edits that put the text at the end of a content; ``part`` is the type of a text part in this API."""
-    if content.value.startswith(b"["):
-        return [_insert_part(content, len(read_elements(content)), text, part)]
-    if not content.value.startswith(b'"'):
-        return [Edit(content.value_start, content.end, string_token(text))]
-    gap, at = b"" if content.value == b'""' else GAP, content.end - 1
-    return [Edit(at, at, gap + string_token(text)[1:-1])]
-
-
-def merge_before(content: Member, text: str, *, part: str, index: int = 0) -> list[Edit]:
-    """Edits that put the text at the beginning of a content: of a list, before the part at ``index``."""
-    if content.value.startswith(b"["):
-        return [_insert_part(content, index, text, part)]
-    if not content.value.startswith(b'"'):
-        return [Edit(content.value_start, content.end, string_token(text))]
-    gap, at = b"" if content.value == b'""' else GAP, content.value_start + 1
-    return [Edit(at, at, string_token(text)[1:-1] + gap)]
-
-
-def add_part(content: Member, text: str, *, part: str, index: int) -> list[Edit]:
+def add_part(content: Member, text: str, *, index: int) -> list[Edit]:
     """Edits that make the text the part at ``index`` of a list, or of a string, which is one part.
 
     The string's token keeps its bytes and becomes the text of a part. A blank one takes the text in, because APIs
     refuse blank parts, and a null (of an older client) is replaced: the only bytes that are ever lost.
     """
-    added, start, end = _part(text, part), content.value_start, content.end
+    added, start, end = _part(text), content.value_start, content.end
     if content.value.startswith(b"["):
         return [insert_element(content, index, added)]
     if content.value == b"null":
         return [Edit(start, end, string_token(text))]
     if not STRING.decode(content.value).strip():
         return [Edit(start + 1, start + 1, string_token(text)[1:-1])]
-    opening, closing = _part("", part).split(b'""')
+    opening, closing = _part("").split(b'""')
     before, after = (added + b",", b"") if index == 0 else (b"", b"," + added)
     return [Edit(start, start, b"[" + before + opening), Edit(end, end, closing + after + b"]")]
 
 
-def _part(text: str, part: str) -> bytes:
+def _part(text: str, part: str = "text") -> bytes:
     return b'{"type":' + string_token(part) + b',"text":' + string_token(text) + b"}"
 
 

@@ -16,9 +16,12 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from semmem.dialects import Malformed
-
 T = TypeVar("T")
+
+
+class Malformed(ValueError):
+    """The body is not a request of this dialect. The message names the place and the reason, never the content."""
+
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises on hostile JSON: bad syntax or type, bytes that are not UTF-8, nesting beyond the stack."""

@@ -14,15 +14,13 @@ from typing import Any
 
 import msgspec
 
-from semmem.dialects import AnswerReader, Malformed
-from semmem.dialects.answer import ABSENT, AnswerBuilder, Usage, counted, readable, reader_for
+from semmem.dialects.answer import ABSENT, AnswerBuilder, Usage, counted, readable
 from semmem.dialects.elements import Told, elements_of, named
-from semmem.dialects.inject import SplicedRequest, add_part, merge_behind, nth, string_token
-from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, insert_member, read_object
+from semmem.dialects.inject import ParsedRequest, add_part, first_system, nth, string_token
+from semmem.dialects.json_splice import UNREADABLE, Edit, JsonObject, Malformed, insert_member, read_object
 from semmem.dialects.request import (
     OTHER_ROLE,
     ROLES,
-    SYSTEM_ROLES,
     conversation_of,
     decoded,
     name_in,
@@ -68,48 +66,24 @@ class _Spot:
     block: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where an injection may go. ``instructing`` is the message that takes the place of a missing ``system``, which
-    servers other than Anthropic's accept."""
-
-    system_blocks: int
-    spot: _Spot | None
-    instructing: int | None
-
-
-class AnthropicMessages:
-    """The dialect."""
-
-    name = "messages"
-
-    def parse(self, body: bytes) -> MessagesRequest:
-        """Raises Malformed."""
-        source = read_object(body)
-        top = source.values()
-        messages = decoded(_messages, top.get("messages", b"[]"), "messages")
-        if not messages:
-            raise Malformed(f"messages: {'empty' if 'messages' in top else 'missing'}")
-        system = decoded(_content, top.get("system", b"null"), "system")
-        instructions = () if system is None else (Message(Role.SYSTEM, _text(system)),)
-        conversation = conversation_of(
-            top,
-            (*instructions, *[said for message in messages for said in _said(message)]),
-            tool_turn=_awaits_tool_result(messages) or name_of(object_of(top, "tool_choice"), "name") is not None,
-        )
-        instructing = None if _text(system).strip() else _instructing(messages)
-        places = _Places(len(_blocks(system)), _spot(messages), instructing)
-        return MessagesRequest(source, messages, places, conversation)
-
-    def reader(
-        self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
-    ) -> AnswerReader | None:
-        return reader_for(
-            content_type, MessagesAnswer(answer_bytes_max, calls_bytes_max), body_bytes_max=body_bytes_max
-        )
+def parse(body: bytes) -> MessagesRequest:
+    """Raises Malformed."""
+    source = read_object(body)
+    top = source.values()
+    messages = decoded(_messages, top.get("messages", b"[]"), "messages")
+    if not messages:
+        raise Malformed(f"messages: {'empty' if 'messages' in top else 'missing'}")
+    system = decoded(_content, top.get("system", b"null"), "system")
+    instructions = () if system is None else (Message(Role.SYSTEM, _text(system)),)
+    conversation = conversation_of(
+        top,
+        (*instructions, *[said for message in messages for said in _said(message)]),
+        tool_turn=_awaits_tool_result(messages) or name_of(object_of(top, "tool_choice"), "name") is not None,
+    )
+    return MessagesRequest(source, messages, system, conversation)
 
 
-class MessagesRequest(SplicedRequest):
+class MessagesRequest(ParsedRequest):
     """One request.
 
     Position ``turn``: in front of the user's own words in the message, as below; nowhere else, since another injection
@@ -128,15 +102,15 @@ class MessagesRequest(SplicedRequest):
     when no user speaks.
     """
 
-    __slots__ = ("_messages", "_own", "_places")
+    __slots__ = ("_messages", "_own", "_system")
 
     def __init__(
-        self, source: JsonObject, messages: Sequence[_MessageParam], places: _Places, conversation: Conversation
+        self, source: JsonObject, messages: Sequence[_MessageParam], system: _Content, conversation: Conversation
     ) -> None:
         super().__init__(source, conversation)
         self._messages = messages
         self._own: list[_Spot] | None = None
-        self._places = places
+        self._system = system
 
     def elements(self) -> Sequence[Element]:
         messages = self._source.members["messages"]
@@ -148,42 +122,37 @@ class MessagesRequest(SplicedRequest):
                 self._own = _spots(self._messages)
             if (spot := nth(self._own, injection.at)) is None:
                 return []
-            return self._merged_into(spot.message, injection.text, part="text", behind=False, at=spot.block)
+            return self._merged_into(spot.message, injection.text, behind=False, at=spot.block)
         as_user = injection.role == "user" or injection.position == "before_last_user"
         beside_user = self._beside_user(injection.text, injection.position) if as_user else []
         return beside_user or self._beside_system(injection.text, injection.position)
 
     def _beside_user(self, text: str, position: str) -> list[Edit]:
         """Nothing when no user speaks, or when a message names its content twice: no reader would read it alike."""
-        spot = self._places.spot
-        if spot is None:
+        if (spot := _spot(self._messages)) is None:
             return []
         if position == "system":
-            return self._merged_into(spot.message, text, part="text", behind=False, at=spot.block)
+            return self._merged_into(spot.message, text, behind=False, at=spot.block)
         try:
             content = self._element(spot.message).members.get("content")
         except Malformed:
             return []
-        return (
-            []
-            if content is None or content.value == b"null"
-            else add_part(content, text, part="text", index=spot.block)
-        )
+        return [] if content is None or content.value == b"null" else add_part(content, text, index=spot.block)
 
     def _beside_system(self, text: str, position: str) -> list[Edit]:
-        source, system, instructing = self._source, self._source.members.get("system"), self._places.instructing
-        if (
-            position == "system"
-            and instructing is not None
-            and (merged := self._merged_into(instructing, text, part="text", behind=True))
-        ):
-            return merged
+        """A message with instructions takes the place of a missing ``system``: servers other than Anthropic's accept
+        that."""
+        if position == "system" and not _text(self._system).strip():
+            instructing = first_system([message.role for message in self._messages])
+            if instructing is not None and (merged := self._merged_into(instructing, text, behind=True)):
+                return merged
+        system = self._source.members.get("system")
         if system is None:
-            return [insert_member(source, "system", string_token(text))]
+            return [insert_member(self._source, "system", string_token(text))]
         if position == "system":
-            return merge_behind(system, text, part="text")
-        index = 0 if position == "first" else self._places.system_blocks
-        return add_part(system, text, part="text", index=index)
+            return self._merged(system, text, behind=True)
+        index = 0 if position == "first" else len(_blocks(self._system))
+        return add_part(system, text, index=index)
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------
@@ -236,10 +205,6 @@ def _awaits_tool_result(messages: Sequence[_MessageParam]) -> bool:
     """Whether the last thing that happened, apart from instructions and the model's own words, is a tool's result."""
     last = next((message for message in reversed(messages) if message.role == "user"), _MessageParam())
     return bool(_results(last)) and not _text(last.content).strip()
-
-
-def _instructing(messages: Sequence[_MessageParam]) -> int | None:
-    return next((index for index, message in enumerate(messages) if message.role in SYSTEM_ROLES), None)
 
 
 def _spot(messages: Sequence[_MessageParam]) -> _Spot | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from semmem.dialects import Dialect, ParsedRequest
 from semmem.dialects.json_size import holds_more_than
-from semmem.memory import Conversation, Element, Injection, Message, Past, Replacement
+from semmem.memory import Message
 
 TEXT_CHARS_MAX = 256 * 1024
 """Of a longer text its two halves are looked at, the beginning and the end. What is journalled of a turn, searched for
@@ -39,39 +38,10 @@ def parse(dialect: Dialect, body: bytes, limits: ParseLimits) -> ParsedRequest:
     messages = parsed.conversation.messages
     if len(messages) > limits.messages_max:
         raise TooMany("messages")
-    if all(len(message.text) <= TEXT_CHARS_MAX for message in messages):
-        return parsed
-    return _Shortened(parsed, replace(parsed.conversation, messages=tuple(map(_shortened, messages))))
-
-
-class _Shortened:
-    """A request of which less is looked at; what is rewritten is the whole."""
-
-    __slots__ = ("_parsed", "conversation")
-
-    def __init__(self, parsed: ParsedRequest, conversation: Conversation) -> None:
-        self._parsed = parsed
-        self.conversation = conversation
-
-    def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
-        return self._parsed.rewrite(*injections, replacement=replacement)
-
-    def elements(self) -> Sequence[Element]:
-        return self._parsed.elements()
-
-    def placed(self, injection: Injection) -> Injection:
-        return self._parsed.placed(injection)
-
-    def keeps(self, injection: Injection) -> bool:
-        return self._parsed.keeps(injection)
-
-    @property
-    def whole(self) -> bool:
-        """Never: its texts are not."""
-        return False
-
-    def with_history(self, history: Sequence[Past]) -> bytes | None:
-        return self._parsed.with_history(history)
+    if any(len(message.text) > TEXT_CHARS_MAX for message in messages):
+        parsed.conversation = replace(parsed.conversation, messages=tuple(map(_shortened, messages)))
+        parsed.is_shortened = True
+    return parsed
 
 
 def _shortened(message: Message) -> Message:

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from semmem.dialects import Malformed
-from semmem.dialects.json_splice import UNREADABLE, reason
+from semmem.dialects.json_splice import UNREADABLE, Malformed, reason
 from semmem.memory import MEMORY_TYPES, Controls, Conversation, MemoryType, Message, Role
 from semmem.ports.names import bounded, usable
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from semmem.dialects import AnswerReader
-from semmem.dialects.answer import AnswerBuilder, Usage, readable, reader_for
+from semmem.dialects.answer import AnswerBuilder, Usage, readable
 from semmem.dialects.elements import Told, elements_of
 from semmem.dialects.inject import (
-    SplicedRequest,
-    merge_before,
-    merge_behind,
+    ParsedRequest,
+    after_system,
+    first_system,
+    last_user,
     message_json,
     nth,
     string_token,
@@ -39,7 +39,6 @@ from semmem.dialects.request import (
     OTHER_ROLE,
     OWN_MEMBERS,
     ROLES,
-    SYSTEM_ROLES,
     Content,
     conversation_of,
     decoded,
@@ -100,35 +99,23 @@ _content: msgspec.json.Decoder[Content] = msgspec.json.Decoder(Content)
 _instructions: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
 
 
-class Responses:
-    """The dialect."""
-
-    name = "responses"
-
-    def parse(self, body: bytes) -> ResponsesRequest:
-        """Raises Malformed. A request without ``input`` (a stored prompt has its own) has no user message."""
-        source = read_object(body)
-        top = source.values()
-        instructions = decoded(_instructions, top.get("instructions", b"null"), "instructions")
-        items = _read_input(top.get("input", b"null"))
-        conversation = conversation_of(
-            top,
-            _messages(instructions, items),
-            tool_turn=_awaits_output(items) or _names_a_tool(top),
-            conversation_id=name_of(top, _CONVERSATION) or name_of(object_of(top, _CONVERSATION), "id"),
-            previous_id=name_of(top, _PREVIOUS),
-        )
-        return ResponsesRequest(source, items, conversation)
-
-    def reader(
-        self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
-    ) -> AnswerReader | None:
-        return reader_for(
-            content_type, ResponsesAnswer(answer_bytes_max, calls_bytes_max), body_bytes_max=body_bytes_max
-        )
+def parse(body: bytes) -> ResponsesRequest:
+    """Raises Malformed. A request without ``input`` (a stored prompt has its own) has no user message."""
+    source = read_object(body)
+    top = source.values()
+    instructions = decoded(_instructions, top.get("instructions", b"null"), "instructions")
+    items = _read_input(top.get("input", b"null"))
+    conversation = conversation_of(
+        top,
+        _messages(instructions, items),
+        tool_turn=_awaits_output(items) or _names_a_tool(top),
+        conversation_id=name_of(top, _CONVERSATION) or name_of(object_of(top, _CONVERSATION), "id"),
+        previous_id=name_of(top, _PREVIOUS),
+    )
+    return ResponsesRequest(source, items, conversation)
 
 
-class ResponsesRequest(SplicedRequest):
+class ResponsesRequest(ParsedRequest):
     """One request.
 
     Position ``turn``: at the beginning of the user item.
@@ -143,8 +130,8 @@ class ResponsesRequest(SplicedRequest):
 
     __slots__ = ("_items",)
 
-    POSITIONS = (*SplicedRequest.POSITIONS, "input_item")
-    LIST = "input"
+    POSITIONS = (*ParsedRequest.POSITIONS, "input_item")
+    LIST, PART = "input", "input_text"
 
     def __init__(self, source: JsonObject, items: Sequence[_Item], conversation: Conversation) -> None:
         super().__init__(source, conversation)
@@ -173,7 +160,7 @@ class ResponsesRequest(SplicedRequest):
         """The user's words alone, or results of an earlier response's calls alone. Of both together a retry with other
         results would be recorded as the same step."""
         said = self.conversation
-        if self._says(_PROMPT) or (self._says(_CONVERSATION) and said.conversation_id is None):
+        if self.is_shortened or self._says(_PROMPT) or (self._says(_CONVERSATION) and said.conversation_id is None):
             return False
         if len(self._items) == 1 and _is_plain(self._items[0], "user", "input_text"):
             return True
@@ -204,17 +191,17 @@ class ResponsesRequest(SplicedRequest):
             users = (index for index, item in enumerate(self._items) if _speaks(item, "user"))
             index = nth(users, injection.at)
             return [] if index is None else self._merged_at(index, injection.text, behind=False)
-        if injection.position in ("system", "input_item") and (merged := self._merged(injection)):
+        if injection.position in ("system", "input_item") and (merged := self._merged_with_host(injection)):
             return merged
         last_user = self._host(as_user=True)
         if injection.position == "before_last_user" and last_user is not None:
             return _insert_item(self._source, self._items, last_user, injection)
         if injection.role == "user" and self._items:
-            index = 0 if injection.position == "first" else _after_system(self._items)
+            index = 0 if injection.position == "first" else after_system(_roles(self._items))
             return _insert_item(self._source, self._items, index, injection)
-        return _instruct(self._source, injection)
+        return self._instruct(injection)
 
-    def _merged(self, injection: Injection) -> list[Edit]:
+    def _merged_with_host(self, injection: Injection) -> list[Edit]:
         """Nothing when no item takes it in."""
         as_user = injection.role == "user"
         host = self._host(as_user=as_user)
@@ -223,17 +210,24 @@ class ResponsesRequest(SplicedRequest):
     def _merged_at(self, index: int, text: str, *, behind: bool) -> list[Edit]:
         given = self._source.members["input"]
         if not given.value.startswith(b"["):
-            return merge_before(given, text, part="input_text")
-        return self._merged_into(index, text, part="input_text", behind=behind)
+            return self._merged(given, text, behind=False)
+        return self._merged_into(index, text, behind=behind)
+
+    def _instruct(self, injection: Injection) -> list[Edit]:
+        """Into the client's own string token, whose bytes stay; or a whole one where the client has none."""
+        member = self._source.members.get("instructions")
+        if member is None:
+            return [insert_member(self._source, "instructions", string_token(injection.text), cutting=OWN_MEMBERS)]
+        return self._merged(member, injection.text, behind=injection.position != "first")
 
     def _host(self, *, as_user: bool) -> int | None:
         """The item that takes the injection in: the user's last, or the first with instructions if it is they that a
         server puts in front."""
         if as_user:
-            return max((index for index, item in enumerate(self._items) if _speaks(item, "user")), default=None)
+            return last_user(_roles(self._items))
         if (own := self._source.members.get("instructions")) and (_instructions.decode(own.value) or "").strip():
             return None
-        return next((index for index, item in enumerate(self._items) if _speaks(item, *SYSTEM_ROLES)), None)
+        return first_system(_roles(self._items))
 
 
 # --- reading a request -----------------------------------------------------------------------------------------------
@@ -267,8 +261,13 @@ def _output_text(item: _Item) -> str:
         return ""
 
 
-def _speaks(item: _Item, *roles: str) -> bool:
-    return item.is_message and item.role in roles
+def _speaks(item: _Item, role: str) -> bool:
+    return item.is_message and item.role == role
+
+
+def _roles(items: Sequence[_Item]) -> list[str]:
+    """Who says each item; nobody, what is no message."""
+    return [item.role or "" if item.is_message else "" for item in items]
 
 
 def _awaits_output(items: Sequence[_Item]) -> bool:
@@ -327,15 +326,6 @@ def _told(item: _Item, *, may_part: bool) -> Told:
 # --- rewriting it ----------------------------------------------------------------------------------------------------
 
 
-def _instruct(source: JsonObject, injection: Injection) -> list[Edit]:
-    """Into the client's own string token, whose bytes stay; or a whole one where the client has none."""
-    member = source.members.get("instructions")
-    if member is None:
-        return [insert_member(source, "instructions", string_token(injection.text), cutting=OWN_MEMBERS)]
-    merge = merge_before if injection.position == "first" else merge_behind
-    return merge(member, injection.text, part="input_text")
-
-
 def _insert_item(source: JsonObject, items: Sequence[_Item], index: int, injection: Injection) -> list[Edit]:
     member = source.members["input"]
     item = message_json(injection)
@@ -371,10 +361,6 @@ def _past_items(message: Past) -> Iterator[bytes]:
 
 def _item_json(**members: str) -> bytes:
     return b"{" + b",".join(string_token(name) + b":" + string_token(text) for name, text in members.items()) + b"}"
-
-
-def _after_system(items: Sequence[_Item]) -> int:
-    return next((index for index, item in enumerate(items) if not _speaks(item, *SYSTEM_ROLES)), len(items))
 
 
 def _nearest_seam(items: Sequence[_Item], index: int) -> int:

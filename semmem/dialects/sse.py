@@ -13,9 +13,12 @@ no chunk boundary falls into a character.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 BOM = b"\xef\xbb\xbf"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class EventStream:
     """Cuts a byte stream into events.
 
@@ -23,31 +26,17 @@ class EventStream:
     Time is linear in the bytes fed, and the events are the same, however the stream is split.
     """
 
-    __slots__ = (
-        "_after_cr",
-        "_data",
-        "_dropping",
-        "_event_bytes",
-        "_event_bytes_max",
-        "_first",
-        "_line",
-        "_line_bytes",
-        "_name",
-        "oversize",
-    )
-
-    def __init__(self, *, event_bytes_max: int) -> None:
-        self._event_bytes_max = event_bytes_max
-        self._line: list[bytes] = []  # pieces of the line that has no end yet
-        self._line_bytes = 0
-        self._first = True
-        self._after_cr = False
-        self._data: list[str] = []
-        self._name = ""
-        self._event_bytes = 0
-        self._dropping = False
-        self.oversize = False
-        """Whether an event was dropped."""
+    event_bytes_max: int
+    oversize: bool = False
+    """Whether an event was dropped."""
+    _line: list[bytes] = field(init=False, default_factory=list)  # pieces of the line that has no end yet
+    _line_bytes: int = field(init=False, default=0)
+    _first: bool = field(init=False, default=True)
+    _after_cr: bool = field(init=False, default=False)
+    _data: list[str] = field(init=False, default_factory=list)
+    _name: str = field(init=False, default="")
+    _event_bytes: int = field(init=False, default=0)
+    _dropping: bool = field(init=False, default=False)
 
     def feed(self, chunk: bytes) -> list[tuple[str, str]]:
         """The events, as (name, data), that are whole now. An event without a name is called ``message``."""
@@ -76,7 +65,7 @@ class EventStream:
         if not piece:  # a blank line ends an event that just fits
             return
         self._line_bytes += len(piece)
-        if self._event_bytes + self._line_bytes > self._event_bytes_max:
+        if self._event_bytes + self._line_bytes > self.event_bytes_max:
             self._dropping = self.oversize = True
             self._data.clear()
             self._line.clear()

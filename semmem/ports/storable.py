@@ -153,6 +153,16 @@ def page(memories: Iterable[Memory], *, limit: int, offset: int) -> list[Memory]
     return ordered[max(offset, 0) :][: max(limit, 0)]
 
 
+def nearest(memories: Iterable[Memory], vector: Vector, limit: int, now: float) -> list[Hit]:
+    """As a store's search has them, of memories with vectors of the same model."""
+    found = [memory for memory in memories if memory.is_retrievable(now)]
+    if not found or limit < 1:
+        return []
+    matrix = np.stack([memory.embedding for memory in found if memory.embedding is not None])
+    cosines = np.clip(matrix @ vector, -1.0, 1.0).tolist()
+    return best((Hit(memory, cosine, cosine) for memory, cosine in zip(found, cosines, strict=True)), limit)
+
+
 def best(hits: Iterable[Hit], limit: int) -> list[Hit]:
     """The best hits, highest cosine first, ties by id."""
     return sorted(hits, key=lambda hit: (-hit.cosine, hit.memory.id))[:limit]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -275,6 +275,12 @@ def number_of(base: str, name: str) -> int | None:
         return 1
     found = re.fullmatch(re.escape(base) + r"_g([0-9]{1,9})", name)
     return int(found[1]) if found else None
+
+
+def made_of(base: str, names: Iterable[str]) -> list[str]:
+    """Those of a store's collections, in the order in which they were made."""
+    numbers = {name: number for name in names if (number := number_of(base, name))}
+    return sorted(numbers, key=numbers.__getitem__)
 
 
 def live_name(base: str) -> str:

@@ -18,8 +18,8 @@ from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError, StoreError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
+from semmem.ports.storable import nearest
 from semmem.ports.store import Collection, Collections, Described, Lagging, Store, StoreCall, StoreWrapper, next_name
-from semmem.reindex.vectors import has_vector_if_needed, nearest, with_vector_of
 from semmem.text.quoting import unquoted
 
 ALL = 2**31 - 1
@@ -218,7 +218,7 @@ class MovableStore:
         if target is None or not self.lacks_vectors:
             return await live.search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
         if as_of is not None:
-            memories = await self._embedded(await live.list(scope, types=types, limit=ALL), target.store)
+            memories = await self._embedded(target, await live.list(scope, types=types, limit=ALL))
             return await asyncio.to_thread(nearest, memories, vector, limit, now)
         hits = await target.store.search(scope, vector, limit=limit, now=now, types=types)
         there = {memory.id: memory.version for memory in await live.list(scope, types=types, limit=ALL)}
@@ -229,7 +229,7 @@ class MovableStore:
         if target is None or not self.lacks_vectors:
             return await live.get(scope, memory_id)
         memory, other = await live.get(scope, memory_id), await target.store.get(scope, memory_id)
-        return None if memory is None else with_vector_of(memory, other)
+        return None if memory is None else _with_vector_of(memory, other)
 
     async def list(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
@@ -238,10 +238,8 @@ class MovableStore:
         live, target = self.live.store, self.target
         if target is None or not self.lacks_vectors or not vectors:
             return await live.list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
-        found = await live.list(scope, types=types, limit=limit, offset=offset)
-        there = {memory.id: memory for memory in await target.store.list(Scope(scope.user), limit=ALL)}
-        told = [with_vector_of(memory, there.get(memory.id)) for memory in found]
-        if scope.user in self._whole or all(map(has_vector_if_needed, told)):
+        told = await _with_vectors_of(target, await live.list(scope, types=types, limit=limit, offset=offset))
+        if scope.user in self._whole or all(map(_has_vector_if_needed, told)):
             return told
         self.wants(scope.user)
         return [replace(memory, embedding=None) for memory in told]
@@ -309,21 +307,34 @@ class MovableStore:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    async def _embedded(self, memories: Sequence[Memory], target: Collection) -> Sequence[Memory]:
+    async def _embedded(self, target: Part, memories: Sequence[Memory]) -> Sequence[Memory]:
         """With vectors: those that the target keeps, or made now."""
-        if not memories:
-            return ()
-        there = {memory.id: memory for memory in await target.list(Scope(memories[0].user), limit=ALL)}
-        told = [with_vector_of(memory, there.get(memory.id)) for memory in memories]
-        return await asyncio.gather(*map(self._with_own_vector, told))
+        return await asyncio.gather(*map(self._with_own_vector, await _with_vectors_of(target, memories)))
 
     async def _with_own_vector(self, memory: Memory) -> Memory:
-        if memory.embedding is not None or memory.status is not MemoryStatus.ACTIVE:
+        if _has_vector_if_needed(memory):
             return memory
         try:
             return replace(memory, embedding=await self.embedder.embed(unquoted(memory.content)))
         except EmbedderError:
             return memory
+
+
+async def _with_vectors_of(target: Part, memories: Sequence[Memory]) -> list[Memory]:
+    """One user's memories, with the vectors that the target keeps for the same versions."""
+    kept = await target.store.list(Scope(memories[0].user), limit=ALL) if memories else ()
+    there = {memory.id: memory for memory in kept}
+    return [_with_vector_of(memory, there.get(memory.id)) for memory in memories]
+
+
+def _with_vector_of(memory: Memory, other: Memory | None) -> Memory:
+    is_same = other is not None and other.version == memory.version
+    return replace(memory, embedding=other.embedding if other is not None and is_same else None)
+
+
+def _has_vector_if_needed(memory: Memory) -> bool:
+    """What is not recalled needs none."""
+    return memory.embedding is not None or memory.status is not MemoryStatus.ACTIVE
 
 
 def _refusal(live: Described, own: Described, begun: bool) -> str:

@@ -290,8 +290,7 @@ class Reindexing:
                     again.append(user)
                     await self._move(user)
                 else:
-                    memories = known.memories_done + difference.memories
-                    known = replace(known, users_done=known.users_done + 1, memories_done=memories)
+                    known = _counted(known, Moved(difference.memories), None)
                 if number % NOTE_USERS == 0:
                     await self._note(known)
             if not again:

@@ -1,16 +1,24 @@
-"""From a request and its answer to a row of figures."""
+"""Statistics of use as a part of each exchange: from a request and its answer to a row of figures."""
 
 from __future__ import annotations
 
 import math
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
 
 from semmem.dialects import DIALECTS
+from semmem.exchange.features import Feature, PendingRequest, noted
 from semmem.memory import Answer, Conversation, Scope, TurnEnding
 from semmem.ports.names import fits, usable
 from semmem.ports.usage import DAY_S, Asked, UsageRow, session_name, user_name
+from semmem.turns.observation import Ticket
 from semmem.usage.report import Prices
+
+NOTE = "asked"
+_NOTED = msgspec.json.Decoder(Asked)
 
 CHARS_PER_TOKEN = 4
 """Of English prose; what a provider does not count is estimated with it, and marked."""
@@ -48,23 +56,38 @@ class KnownNames:
         return name
 
 
-class Meter:
-    """Makes a row of each answered request. ``key`` is that of the digests; ``add`` must neither wait nor raise."""
+@dataclass(eq=False, repr=False)
+class Meter(Feature):
+    """Makes a row of each answer that was observed; holds nothing of any request. ``key`` is that of the digests;
+    ``add`` must neither wait nor raise."""
 
-    def __init__(self, key: bytes, prices: Prices, names: KnownNames, add: Callable[[UsageRow], None]) -> None:
-        self._key = key
-        self._prices = prices
-        self._names = names
-        self._add = add
+    key: bytes
+    prices: Prices
+    names: KnownNames
+    add: Callable[[UsageRow], None]
+
+    def after_search(self, pending: PendingRequest, shown: tuple[str, ...], tokens: int) -> None:
+        if pending.ticket is None:
+            return
+        said = pending.said if pending.replacement is None else pending.question.conversation
+        opened = pending.turn.opened
+        speaks = opened is not None and not opened.resumed
+        asked = self.asked(pending.turn.scope, said, pending.said_at, speaks=speaks, injected_tokens=tokens)
+        pending.note(NOTE, asked)
+
+    def on_answer(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, now: float, *, failed: bool) -> None:
+        asked = noted(ticket, NOTE, _NOTED)
+        if asked is not None:
+            self.answered(asked, ticket.dialect, ending, answer, now)
 
     def asked(self, scope: Scope, said: Conversation, at: float, *, speaks: bool, injected_tokens: int) -> Asked:
         """To be kept until the answer has ended. A few microseconds."""
         chars = sum([len(message.text) for message in said.messages])
         return Asked(
             at,
-            user_name(self._key, scope.user),
-            session_name(self._key, scope.user, scope.session) if scope.session else "",
-            self._names.known("project", scope.project or "", at),
+            user_name(self.key, scope.user),
+            session_name(self.key, scope.user, scope.session) if scope.session else "",
+            self.names.known("project", scope.project or "", at),
             _model_name(said.model),
             math.ceil(chars / CHARS_PER_TOKEN) + injected_tokens,
             said.stream,
@@ -73,18 +96,18 @@ class Meter:
 
     def answered(self, asked: Asked, dialect: str, ending: TurnEnding, answer: Answer | None, now: float) -> None:
         """The answer has ended: its row is added."""
-        model_asked = self._names.known("model", asked.model, asked.at)
-        model = self._names.known("model", _model_name(answer.model) if answer else "", asked.at) or model_asked
+        model_asked = self.names.known("model", asked.model, asked.at)
+        model = self.names.known("model", _model_name(answer.model) if answer else "", asked.at) or model_asked
         counted_in, counted_out = (answer.input_tokens, answer.output_tokens) if answer else (None, None)
         tokens_out = math.ceil(len(answer.text) / CHARS_PER_TOKEN) if answer else 0
-        self._add(
+        self.add(
             UsageRow(
                 id=uuid.uuid4().hex,
                 at=asked.at,
                 endpoint=_PATHS.get(dialect, ""),
                 model_asked=model_asked,
                 model=model,
-                provider=_short(self._prices.provider(model)) if model else "",
+                provider=_short(self.prices.provider(model)) if model else "",
                 tokens_in=_figure(asked.tokens if counted_in is None else counted_in),
                 tokens_out=_figure(tokens_out if counted_out is None else counted_out),
                 prompt_cache=answer.prompt_cache if answer else None,

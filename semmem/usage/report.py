@@ -94,26 +94,26 @@ class Days:
         return Span(_seconds(self.first), _seconds(self.last) + DAY_S, self.user)
 
 
+@dataclass(eq=False, repr=False)
 class UsageReport:
     """Adds up what ``records`` keep. All methods raise JournalError."""
 
-    def __init__(self, records: UsageRecords, prices: Prices) -> None:
-        self._records = records
-        self._prices = prices
+    records: UsageRecords
+    prices: Prices
 
     async def groups(self, days: Days, by: str, *, limit: int) -> dict[str, Any]:
         """One entry for each value of ``by``: times in their order, else those with the most requests first. Of more
         than ``limit`` the latest, or those with the most; ``more`` says that there are others."""
         span = days.span
-        found = await self._records.usage_sums(span, (by,), limit=limit + 1)
+        found = await self.records.usage_sums(span, (by,), limit=limit + 1)
         kept = found[:limit]
         within = [used.key[0] for used in kept]
-        models = await self._records.usage_sums(span, (by, "model"), within=within) if kept else []
+        models = await self.records.usage_sums(span, (by, "model"), within=within) if kept else []
         of_group: dict[str | int, list[UsageSum]] = {}
         for used in models:
             of_group.setdefault(used.key[0], []).append(used)
         entries = [
-            {by: _told_key(by, used.key[0])} | _figures(used) | _told_cost(cost(self._prices, of_group[used.key[0]]))
+            {by: _told_key(by, used.key[0])} | _figures(used) | _told_cost(cost(self.prices, of_group[used.key[0]]))
             for used in kept
         ]
         if by in TIMES:
@@ -122,7 +122,7 @@ class UsageReport:
 
     async def summary(self, days: Days) -> dict[str, Any]:
         """The twelve figures, each as docs/usage.md defines it."""
-        span, sums = days.span, self._records.usage_sums
+        span, sums = days.span, self.records.usage_sums
         active = list(reversed(await sums(span, ("day",))))
         models, providers = await sums(span, ("model",)), await sums(span, ("provider", "model"))
         projects = [used for used in await sums(span, ("project",)) if used.key[0]]
@@ -138,26 +138,26 @@ class UsageReport:
             else {"day": _told_key("day", busiest.key[0]), "requests": busiest.requests},
             "activity": told_days,
             "models": [
-                {"model": used.key[0], **_figures(used), **_told_cost(cost(self._prices, [used]))}
+                {"model": used.key[0], **_figures(used), **_told_cost(cost(self.prices, [used]))}
                 for used in models[:TOP]
             ],
-            "providers": _providers(providers, self._prices),
-            "sessions": await self._records.usage_sessions(span),
+            "providers": _providers(providers, self.prices),
+            "sessions": await self.records.usage_sessions(span),
             "messages": sum(used.messages for used in active),
             "tokens": sum(used.tokens_in + used.tokens_out for used in active),
             "projects": len(projects),
             "longest_streak": longest_streak([int(used.key[0]) // DAY_S for used in active]),
-            "cost_saved": _money(cost(self._prices, models).saved),
+            "cost_saved": _money(cost(self.prices, models).saved),
             "top_projects": [{"project": used.key[0], **_figures(used)} for used in projects[:TOP]],
-            "compared_with": self._prices.compared_with or None,
+            "compared_with": self.prices.compared_with or None,
         } | total
 
     async def _total(self, span: Span) -> dict[str, Any]:
-        whole = await self._records.usage_sums(span, ())
-        models = await self._records.usage_sums(span, ("model",))
+        whole = await self.records.usage_sums(span, ())
+        models = await self.records.usage_sums(span, ("model",))
         figures = _figures(whole[0] if whole else UsageSum((), *[0] * len(_SUMS)))
-        told = _told_cost(cost(self._prices, models))
-        return {"total": figures | told, "currency": self._prices.currency, "time_zone": "UTC"}
+        told = _told_cost(cost(self.prices, models))
+        return {"total": figures | told, "currency": self.prices.currency, "time_zone": "UTC"}
 
 
 def longest_streak(days: Sequence[int]) -> int:

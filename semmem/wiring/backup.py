@@ -280,7 +280,7 @@ def _swap(path: Path, new: Path) -> Path:
         log.rename(_beside(kept, LOG))
     _beside(path, SHARED).unlink(missing_ok=True)
     new.replace(path)
-    _to_disk(path.parent)
+    folder.sync(path.parent)
     return kept
 
 
@@ -298,14 +298,6 @@ def _undo(path: Path) -> None:
 
 def _beside(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)
-
-
-def _to_disk(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def adopt(settings: Settings, left: Path, progress: Progress) -> dict[str, Any]:

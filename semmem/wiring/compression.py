@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from semmem.background.derived import StateMaker
 from semmem.compression.compressor import CompressionRules, Compressor
-from semmem.compression.known_states import BegunTurns, KnownStates
+from semmem.compression.known_states import KnownStates
 from semmem.compression.making import Making, ModelWriter
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
@@ -19,7 +19,6 @@ from semmem.retrieval.fence import Fence
 from semmem.wiring.backends import Backends
 
 ROLE = "compression"
-BEGUN_TURNS_MAX = 10_000
 KEY_BYTES = 32
 
 
@@ -32,11 +31,9 @@ class Compression:
     ) -> None:
         keys, journal = settings.compression, backends.journal
         self.known = KnownStates(journal, sessions_max=keys.known_sessions_max, refresh_s=keys.refresh_s)
-        self.begun = BegunTurns(BEGUN_TURNS_MAX)
         self.maker = StateMaker(
             making(settings, backends),
             self.known,
-            self.begun,
             announce,
             queue_max=keys.queue_max,
             again_turns=keys.renew_turns,
@@ -50,7 +47,7 @@ class Compression:
             return None
         rules = settings.compression.fill(CompressionRules)
         fence = fence_of(backends)
-        return Compressor(self.known, self.begun, self.maker, fence, rules, work, announce, self.is_erased)
+        return Compressor(self.known, self.maker.offer, fence, rules, work, announce, self.is_erased)
 
 
 def making(settings: Settings, backends: Backends) -> Making:

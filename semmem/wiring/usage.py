@@ -9,7 +9,6 @@ from semmem.background.writers import UsageRetention, UsageWriter
 from semmem.config.settings import Settings
 from semmem.management.usage_api import Usage
 from semmem.ports.usage import UsageRecords, user_name
-from semmem.usage.feature import UsageFeature
 from semmem.usage.meter import KnownNames, Meter
 from semmem.usage.report import Price, Prices, UsageReport
 
@@ -42,11 +41,11 @@ class Recording:
         if self.enabled:
             await self.key()
 
-    def feature(self, settings: Settings) -> UsageFeature | None:
+    def feature(self, settings: Settings) -> Meter | None:
         """None where nothing is recorded."""
         if not self.enabled or self._key is None:
             return None
-        return UsageFeature(Meter(self._key, prices(settings), self._names, self.writer.add))
+        return Meter(self._key, prices(settings), self._names, self.writer.add)
 
     def shown(self, settings: Settings) -> Usage:
         return Usage(

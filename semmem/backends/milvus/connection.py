@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import grpc
@@ -76,39 +77,27 @@ def connected(options: Mapping[str, Any]) -> Iterator[MilvusClient]:
         client.close()
 
 
+@dataclass(eq=False, repr=False)
 class MilvusConnection:
     """``server``: see ``server_options``. Raises ValueError for a uri or an index of another kind."""
 
-    def __init__(
-        self,
-        *,
-        server: Mapping[str, Any],
-        collection: str,
-        dimension: int,
-        signature: str,
-        index: str,
-        num_partitions: int,
-        open_timeout_s: float,
-    ) -> None:
-        if not server["uri"].startswith(("http://", "https://")) or server["uri"].endswith(".db"):
+    _: KW_ONLY
+    server: Mapping[str, Any]
+    collection: str
+    dimension: int
+    signature: str
+    index: str
+    num_partitions: int
+    open_timeout_s: float
+    _client: AsyncMilvusClient | None = field(init=False, default=None)
+    _loading: asyncio.Task[None] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if not self.server["uri"].startswith(("http://", "https://")) or self.server["uri"].endswith(".db"):
             raise ValueError("a Milvus uri is http://host:port or https://host:port")
-        if index not in INDEXES:
+        if self.index not in INDEXES:
             raise ValueError(f"index must be one of {', '.join(INDEXES)}")
-        self._options = client_options(server, open_timeout_s)
-        self._collection = collection
-        self._dimension = dimension
-        self._expected = {
-            "schema version": str(SCHEMA_VERSION),
-            "embedding signature": signature,
-            "dimension": str(dimension),
-            "metric": METRIC,
-            "index": index,
-        }
-        self._index = index
-        self._num_partitions = num_partitions
-        self._open_timeout_s = open_timeout_s
-        self._client: AsyncMilvusClient | None = None
-        self._loading: asyncio.Task[None] | None = None
+        self._options = client_options(self.server, self.open_timeout_s)
         self._tasks = OwnedTasks("milvus")
         # pymilvus logs every failed call with its filter, which holds user ids; the errors raised here say enough.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
@@ -123,12 +112,12 @@ class MilvusConnection:
         Raises StoreUnavailable when the server does not answer in time, StoreMismatch when the collection does not fit.
         """
         try:
-            async with self.within("open", self._open_timeout_s):
+            async with self.within("open", self.open_timeout_s):
                 version = await asyncio.to_thread(self._prepare)
                 client = AsyncMilvusClient(**self._options)
                 # The first call connects. It is made here, alone: two at once would make two connections.
                 with _cancellable():
-                    await client.get_server_version(timeout=self._open_timeout_s)
+                    await client.get_server_version(timeout=self.open_timeout_s)
         except StoreTimeout as error:
             raise StoreUnavailable(str(error)) from None
         self._client = client
@@ -170,7 +159,7 @@ class MilvusConnection:
             raise StoreUnavailable("the Milvus store is closed")
         call = getattr(self._client, operation)
         with _cancellable():
-            return await call(self._collection, timeout=_call_timeout_s.get(), **arguments)
+            return await call(self.collection, timeout=_call_timeout_s.get(), **arguments)
 
     async def scan(self, filter: str, fields: list[str], *, batch: int, timeout_s: float) -> AsyncGenerator[list[Any]]:
         """Batches of every row that matches, whoever's it is."""
@@ -178,7 +167,7 @@ class MilvusConnection:
         with our_errors("scan"):
             client = await asyncio.to_thread(MilvusClient, **self._options)
             try:
-                iterator = await asyncio.to_thread(client.query_iterator, self._collection, **asked)
+                iterator = await asyncio.to_thread(client.query_iterator, self.collection, **asked)
                 while rows := await asyncio.to_thread(iterator.next):
                     yield rows
                 await asyncio.to_thread(iterator.close)
@@ -196,51 +185,57 @@ class MilvusConnection:
 
     async def _load(self) -> None:
         if self._client is not None:
-            timeout_s = min(self._open_timeout_s, RELOAD_TIMEOUT_S)
+            timeout_s = min(self.open_timeout_s, RELOAD_TIMEOUT_S)
             with _cancellable():
-                await self._client.load_collection(self._collection, timeout=timeout_s)
+                await self._client.load_collection(self.collection, timeout=timeout_s)
 
     # --- in a thread -------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> str:
-        name, timeout_s = self._collection, self._open_timeout_s
+        name, timeout_s = self.collection, self.open_timeout_s
         with connected(self._options) as client:
             version = str(client.get_server_version(timeout=timeout_s))
-            check_server_has(self._index, version)
+            check_server_has(self.index, version)
             ensure(lambda: client.has_collection(name, timeout=timeout_s), lambda: self._create_collection(client))
             ensure(lambda: bool(client.list_indexes(name, timeout=timeout_s)), lambda: self._create_index(client))
             remedy = "Configure what it was made with, reindex it, or name another collection."
-            check_same(f"the Milvus collection {name}", self._expected, self._describe(client), remedy)
+            check_same(f"the Milvus collection {name}", self._expected(), self._describe(client), remedy)
             self._load_at_open(client)
             return version
 
     def _create_collection(self, client: MilvusClient) -> None:
-        client.list_collections(timeout=self._open_timeout_s)  # which names a missing database
+        client.list_collections(timeout=self.open_timeout_s)  # which names a missing database
         client.create_collection(
-            self._collection,
-            schema=schema(self._dimension),
-            num_partitions=self._num_partitions,
+            self.collection,
+            schema=schema(self.dimension),
+            num_partitions=self.num_partitions,
             num_shards=1,  # rows of one user in one shard, so that a read sees them at one moment
             consistency_level="Bounded",
-            properties={
-                "semmem.schema": self._expected["schema version"],
-                "semmem.signature": self._expected["embedding signature"],
-            },
-            timeout=self._open_timeout_s,
+            properties={"semmem.schema": str(SCHEMA_VERSION), "semmem.signature": self.signature},
+            timeout=self.open_timeout_s,
         )
 
     def _create_index(self, client: MilvusClient) -> None:
         parameters = client.prepare_index_params()
         parameters.add_index(
-            VECTOR_FIELD, index_type=self._index, metric_type=METRIC, params=INDEXES[self._index].creation
+            VECTOR_FIELD, index_type=self.index, metric_type=METRIC, params=INDEXES[self.index].creation
         )
         # Of a collection that has no rows yet there is nothing to wait for; pymilvus would sleep half a second.
-        client.create_index(self._collection, parameters, timeout=self._open_timeout_s, sync=False)
+        client.create_index(self.collection, parameters, timeout=self.open_timeout_s, sync=False)
+
+    def _expected(self) -> dict[str, str]:
+        return {
+            "schema version": str(SCHEMA_VERSION),
+            "embedding signature": self.signature,
+            "dimension": str(self.dimension),
+            "metric": METRIC,
+            "index": self.index,
+        }
 
     def _describe(self, client: MilvusClient) -> dict[str, str]:
-        collection = client.describe_collection(self._collection, timeout=self._open_timeout_s)
+        collection = client.describe_collection(self.collection, timeout=self.open_timeout_s)
         vectors = [field for field in collection["fields"] if field["name"] == VECTOR_FIELD]
-        index = client.describe_index(self._collection, VECTOR_FIELD, timeout=self._open_timeout_s) or {}
+        index = client.describe_index(self.collection, VECTOR_FIELD, timeout=self.open_timeout_s) or {}
         return {
             "schema version": collection["properties"].get("semmem.schema", ""),
             "embedding signature": collection["properties"].get("semmem.signature", ""),
@@ -251,11 +246,11 @@ class MilvusConnection:
 
     def _load_at_open(self, client: MilvusClient) -> None:
         try:
-            client.load_collection(self._collection, timeout=self._open_timeout_s)
+            client.load_collection(self.collection, timeout=self.open_timeout_s)
         except MilvusException as error:
             if error.code != NOT_LOADED:  # seen once in a while from load_collection itself
                 raise
-            client.load_collection(self._collection, timeout=self._open_timeout_s)
+            client.load_collection(self.collection, timeout=self.open_timeout_s)
 
 
 def ensure(present: Callable[[], bool], make: Callable[[], None]) -> None:

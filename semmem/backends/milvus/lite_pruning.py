@@ -16,8 +16,9 @@ This touches private names of Milvus Lite; ``install`` raises AttributeError for
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,30 +47,21 @@ _reading = _Reading()
 
 def install() -> None:
     """Mend the engine's classes. To be called once, before the engine opens anything."""
-    wrap(Collection, "query", _one_query)
-    wrap(Collection, "search", _one_search)
+    wrap(Collection, "query", partial(_one_read, shows=lambda named: named.get("output_fields")))
+    # All fields of a hit are read: there are few, and a search may look at more than it shows.
+    wrap(Collection, "search", partial(_one_read, shows=lambda _named: None))
     wrap(Collection, "_compile_filter", _filter_heard)
     wrap(Collection, "_read_snapshot", _segments_of_user)
     wrap(MemTable, "to_search_snapshot", _buffer_of_user)
     wrap(Segment, "row_to_dict", _fields_asked_for)
 
 
-def _one_query(query: Method) -> Method:
-    def _query(self: Any, *args: Any, **named: Any) -> Any:
-        with _begun(self._partition_key_field, named.get("output_fields")):
-            return query(self, *args, **named)
+def _one_read(read: Method, *, shows: Callable[[dict[str, Any]], Sequence[str] | None]) -> Method:
+    def _read(self: Any, *args: Any, **named: Any) -> Any:
+        with _begun(self._partition_key_field, shows(named)):
+            return read(self, *args, **named)
 
-    return _query
-
-
-def _one_search(search: Method) -> Method:
-    """All fields of a hit are read: there are few, and a search may look at more than it shows."""
-
-    def _search(self: Any, *args: Any, **named: Any) -> Any:
-        with _begun(self._partition_key_field, None):
-            return search(self, *args, **named)
-
-    return _search
+    return _read
 
 
 @contextmanager

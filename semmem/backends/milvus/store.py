@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -45,6 +46,7 @@ SWEEP_BATCH = 50
 """Memories in one delete of a sweep; each adds a clause to the filter."""
 
 
+@dataclass(eq=False, repr=False)
 class MilvusStore:
     """A Store in one Milvus collection with a partition key on the user.
 
@@ -59,43 +61,38 @@ class MilvusStore:
     wrote; what another wrote shows within 200 ms on a server (unless a search is ``as_of`` a time).
     """
 
-    def __init__(
-        self,
-        server: Mapping[str, Any],
-        *,
-        collection: str,
-        dimension: int,
-        signature: str,
-        index: str = "FLAT",
-        num_partitions: int = 16,
-        search_timeout_s: float = 0.2,
-        read_timeout_s: float = 2.0,
-        write_timeout_s: float = 5.0,
-        open_timeout_s: float = 30.0,
-        rows_per_user_max: int = 5000,
-        flush_rows: int = 200,
-        flush_interval_s: float = 2.0,
-        sweep_rows_max: int = 100_000,
-    ) -> None:
-        if not 0 < rows_per_user_max < WINDOW_MAX:
+    server: Mapping[str, Any]
+    _: KW_ONLY
+    collection: str
+    dimension: int
+    signature: str
+    index: str = "FLAT"
+    num_partitions: int = 16
+    search_timeout_s: float = 0.2
+    read_timeout_s: float = 2.0
+    write_timeout_s: float = 5.0
+    open_timeout_s: float = 30.0
+    rows_per_user_max: int = 5000
+    flush_rows: int = 200
+    flush_interval_s: float = 2.0
+    sweep_rows_max: int = 100_000
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rows_per_user_max < WINDOW_MAX:
             raise ValueError(f"rows_per_user_max must be between 1 and {WINDOW_MAX - 1}")
         self._connection = MilvusConnection(
-            server=server,
-            collection=collection,
-            dimension=dimension,
-            signature=signature,
-            index=index,
-            num_partitions=num_partitions,
-            open_timeout_s=open_timeout_s,
+            server=self.server,
+            collection=self.collection,
+            dimension=self.dimension,
+            signature=self.signature,
+            index=self.index,
+            num_partitions=self.num_partitions,
+            open_timeout_s=self.open_timeout_s,
         )
-        self._own = OwnWrites(settle_s=BOUNDED_STALENESS_S + write_timeout_s)
-        self._collection = MilvusCollection(self._connection, self._own, index=index, rows_max=rows_per_user_max)
-        self._dimension = dimension
-        self._search_timeout_s = search_timeout_s
-        self._read_timeout_s = read_timeout_s
-        self._write_timeout_s = write_timeout_s
-        self._sweep_rows_max = sweep_rows_max
-        self._flushing = BackgroundFlush(self._flush, rows=flush_rows, interval_s=flush_interval_s)
+        self._own = OwnWrites(settle_s=BOUNDED_STALENESS_S + self.write_timeout_s)
+        index, rows_max = self.index, self.rows_per_user_max
+        self._collection = MilvusCollection(self._connection, self._own, index=index, rows_max=rows_max)
+        self._flushing = BackgroundFlush(self._flush, rows=self.flush_rows, interval_s=self.flush_interval_s)
         self._tasks = OwnedTasks("milvus")
         self._reads = Reads()
         self._opening = asyncio.Lock()
@@ -130,10 +127,10 @@ class MilvusStore:
         types: Sequence[MemoryType] = (),
         as_of: float | None = None,
     ) -> list[Hit]:
-        query = usable_vector(vector, self._dimension)
+        query = usable_vector(vector, self.dimension)
         if limit < 1:
             return []
-        timeout_s = self._search_timeout_s if as_of is None else self._read_timeout_s
+        timeout_s = self.search_timeout_s if as_of is None else self.read_timeout_s
         async with self._connection.within("search", timeout_s), self._reads.reading():
             rows = await self._collection.nearest(query, scope, types, now, limit=limit, as_of=as_of)
         hits = (Hit(memory_of(row), row["cosine"], row["cosine"]) for row in rows)
@@ -156,7 +153,7 @@ class MilvusStore:
         return sum(1 for row in rows if row_in_scope(row, scope, types))
 
     async def health(self) -> None:
-        async with self._connection.within("health", self._read_timeout_s):
+        async with self._connection.within("health", self.read_timeout_s):
             await self._collection.nothing(level="Bounded")
 
     def written_elsewhere(self, user: str) -> None:
@@ -167,7 +164,7 @@ class MilvusStore:
     async def put(self, scope: Scope, memory: Memory) -> None:
         """As the port says. Raises StoreError too for content above 8,192 bytes and names above 1,024 (UTF-8)."""
         check_memory(scope, memory)
-        row = row_of(memory, self._vector(memory), self._dimension)
+        row = row_of(memory, self._vector(memory), self.dimension)
         async with self._write("put", memory.user):
             present = await self._collection.before_a_put(memory.user, memory.id)
             highest = max((other["version"] for other in present), default=0)
@@ -194,9 +191,7 @@ class MilvusStore:
 
         The only call that looks at every user's rows; it returns none of them.
         """
-        updated = await self._collection.updated_versions(
-            rows_max=self._sweep_rows_max, timeout_s=self._write_timeout_s
-        )
+        updated = await self._collection.updated_versions(rows_max=self.sweep_rows_max, timeout_s=self.write_timeout_s)
         removed = 0
         for user, versions in updated.items():
             for part in batches(versions.items(), SWEEP_BATCH):
@@ -207,12 +202,12 @@ class MilvusStore:
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
         """(user, memory id) of rows whose time is over, of every user. A newer version of the memory may live on."""
         asked, limit = expired_filter(now), min(limit, WINDOW_MAX)
-        async with self._connection.within("expired", self._read_timeout_s), self._reads.reading():
+        async with self._connection.within("expired", self.read_timeout_s), self._reads.reading():
             rows = await self._collection.rows(asked, VERSION_FIELDS, limit=limit, level="Bounded")
         return list(dict.fromkeys((row["user_id"], row["memory_id"]) for row in rows))
 
     async def users(self) -> set[str]:
-        timeout_s = self._read_timeout_s
+        timeout_s = self.read_timeout_s
         async with self._connection.within("users", timeout_s):
             await self._collection.nothing(level="Strong")  # so much the pages show as well
         return await self._collection.users(self._reads.reading, timeout_s=timeout_s)
@@ -220,7 +215,7 @@ class MilvusStore:
     async def fill(self, memories: Sequence[Memory]) -> None:
         """As Fillable says, some hundred rows at a time."""
         for part in batches(memories, FILL_BATCH):
-            rows = [row_of(memory, self._vector(memory), self._dimension) for memory in part]
+            rows = [row_of(memory, self._vector(memory), self.dimension) for memory in part]
             async with self._write("fill"):
                 try:
                     await self._collection.insert(*rows)
@@ -236,12 +231,12 @@ class MilvusStore:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _vector(self, memory: Memory) -> Vector | None:
-        return None if memory.embedding is None else usable_vector(memory.embedding, self._dimension)
+        return None if memory.embedding is None else usable_vector(memory.embedding, self.dimension)
 
     async def _read(
         self, operation: str, user: str, fields: Sequence[str], memory_id: str | None = None
     ) -> Sequence[Row]:
-        async with self._connection.within(operation, self._read_timeout_s), self._reads.reading():
+        async with self._connection.within(operation, self.read_timeout_s), self._reads.reading():
             present = await self._collection.present(user, memory_id, fields, as_of=WHATEVER_OTHERS_WROTE)
         return present.whole()
 
@@ -279,7 +274,7 @@ class MilvusStore:
         """One writer at a time: Lite does not take several, and of a server's, each user's. The deadline begins when it
         is this one's turn."""
         turn = self._writing_for.setdefault(user, asyncio.Lock()) if user and self._own.lags else self._writing
-        async with turn, self._connection.within(operation, self._write_timeout_s):
+        async with turn, self._connection.within(operation, self.write_timeout_s):
             try:
                 yield
             except BaseException:

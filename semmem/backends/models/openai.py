@@ -122,12 +122,10 @@ class OpenAIModel:
         """One try, watched by the breaker."""
         with self._breaker.watch():
             status, headers, content = await self._endpoint.post(body)
-            if status == 200:
-                return _text_of(content)
             if status == 400 and (adapted := self._without_refused_options(body, content)) is not None:
                 status, headers, content = await self._endpoint.post(adapted)
-                if status == 200:
-                    return _text_of(content)
+            if status == 200:
+                return _text_of(content)
             if "response_format" in body and self._refuses_format(status, content):
                 raise _FormatRefused
             raise failure(status, headers)

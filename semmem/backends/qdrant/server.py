@@ -6,8 +6,8 @@ import math
 import re
 import ssl
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
 
 import httpx
 from qdrant_client import AsyncQdrantClient
@@ -30,9 +30,7 @@ class Tls:
     key_file: str = ""
 
 
-SYSTEM_AUTHORITIES = Tls()
-
-
+@dataclass(eq=False, repr=False)
 class QdrantServer:
     """At ``url`` (http(s)://host:port), with any number of collections. Proxies of the environment are not used.
 
@@ -40,18 +38,15 @@ class QdrantServer:
     doing them twice changes nothing.
     """
 
-    is_server = True
+    is_server: ClassVar[bool] = True
     """Indexes, quantisation and read consistency mean something to it."""
-
-    def __init__(
-        self, url: str, *, api_key: str = "", tls: Tls = SYSTEM_AUTHORITIES, open_timeout_s: float = 30.0
-    ) -> None:
-        self._url = url
-        self._api_key = api_key
-        self._tls = tls
-        self._open_timeout_s = open_timeout_s
-        self._client: AsyncQdrantClient | None = None
-        self._opened = False
+    url: str
+    _: KW_ONLY
+    api_key: str = ""
+    tls: Tls = Tls()
+    open_timeout_s: float = 30.0
+    _client: AsyncQdrantClient | None = field(init=False, default=None)
+    _opened: bool = field(init=False, default=False)
 
     async def open(self) -> None:
         """Idempotent. Raises StoreError, and may then be called again."""
@@ -59,7 +54,7 @@ class QdrantServer:
             return
         with our_errors("open (a TLS file?)"):
             self._client = self._connected()
-        async with opening(self._open_timeout_s, self.close):
+        async with opening(self.open_timeout_s, self.close):
             _check_version((await self._ask("info")).version)
         self._opened = True
 
@@ -100,14 +95,14 @@ class QdrantServer:
         return await getattr(self._client, operation)(**arguments)
 
     def _connected(self) -> AsyncQdrantClient:
-        options: dict[str, Any] = {"verify": _context(self._tls)} if self._url.startswith("https://") else {}
+        options: dict[str, Any] = {"verify": _context(self.tls)} if self.url.startswith("https://") else {}
         with warnings.catch_warnings():  # a key over plain text: whoever configured it says so
             warnings.simplefilter("ignore")
             return AsyncQdrantClient(
-                url=self._url,
+                url=self.url,
                 port=None,
-                api_key=self._api_key or None,
-                timeout=math.ceil(self._open_timeout_s),
+                api_key=self.api_key or None,
+                timeout=math.ceil(self.open_timeout_s),
                 check_compatibility=False,  # it would ask in a thread of its own; open() asks
                 limits=httpx.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX),
                 trust_env=False,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any
 
 from qdrant_client import models
@@ -24,7 +24,7 @@ from semmem.backends.qdrant.server import QdrantServer
 from semmem.memory import Hit, Memory, MemoryType, Scope, Vector, are_passages
 from semmem.ports.errors import StoreError
 from semmem.ports.storable import best, check_memory, contains, page, usable_vector
-from semmem.ports.store import Described, live_name, number_of, passages_name
+from semmem.ports.store import Described, live_name, made_of, passages_name
 
 PAGE_POINTS = 500
 """Points in one answer of a scan: with vectors some 5 MB of JSON."""
@@ -32,6 +32,7 @@ REMOVE_BATCH = 200
 """Points in one removal; each adds a clause to the filter."""
 
 
+@dataclass(eq=False, repr=False)
 class QdrantStore:
     """In an ``engine`` that somebody else opens and closes. ``open_timeout_s`` bounds making or checking the
     collection, ``search_timeout_s`` a search, ``read_timeout_s`` get, list, count and a search ``as_of`` a time,
@@ -42,33 +43,24 @@ class QdrantStore:
     list do.
     """
 
-    def __init__(
-        self,
-        engine: QdrantServer | LocalQdrant,
-        collection: Collection,
-        *,
-        open_timeout_s: float = 30.0,
-        search_timeout_s: float = 0.2,
-        read_timeout_s: float = 2.0,
-        write_timeout_s: float = 5.0,
-        purge_timeout_s: float = 60.0,
-        rows_per_user_max: int = 5000,
-    ) -> None:
-        self._engine = engine
-        self._collection = collection
+    engine: QdrantServer | LocalQdrant
+    about: Collection
+    _: KW_ONLY
+    open_timeout_s: float = 30.0
+    search_timeout_s: float = 0.2
+    read_timeout_s: float = 2.0
+    write_timeout_s: float = 5.0
+    purge_timeout_s: float = 60.0
+    rows_per_user_max: int = 5000
+
+    def __post_init__(self) -> None:
         # The local mode ignores them, and says so each time.
-        self._search_params = {"search_params": search_params(collection)} if engine.is_server else {}
-        self._open_timeout_s = open_timeout_s
-        self._search_timeout_s = search_timeout_s
-        self._read_timeout_s = read_timeout_s
-        self._write_timeout_s = write_timeout_s
-        self._purge_timeout_s = purge_timeout_s
-        self._rows_per_user_max = rows_per_user_max
+        self._search_params = {"search_params": search_params(self.about)} if self.engine.is_server else {}
 
     async def open(self) -> None:
         """As the port says; makes the collection when there is none."""
-        async with opening(self._open_timeout_s, self.close):
-            await ensure(self._engine_asked, self._collection, on_server=self._engine.is_server)
+        async with opening(self.open_timeout_s, self.close):
+            await ensure(self._engine_asked, self.about, on_server=self.engine.is_server)
 
     async def close(self) -> None:
         """Nothing is its own."""
@@ -85,10 +77,10 @@ class QdrantStore:
         types: Sequence[MemoryType] = (),
         as_of: float | None = None,
     ) -> list[Hit]:
-        query = usable_vector(vector, self._collection.dimension)
+        query = usable_vector(vector, self.about.dimension)
         if limit < 1:
             return []
-        async with within("search", self._search_timeout_s if as_of is None else self._read_timeout_s):
+        async with within("search", self.search_timeout_s if as_of is None else self.read_timeout_s):
             found = await self._ask(
                 "query_points",
                 query=query.tolist(),
@@ -103,7 +95,7 @@ class QdrantStore:
         return best((hit for hit in hits if contains(scope, hit.memory, types)), limit)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        async with within("get", self._read_timeout_s):
+        async with within("get", self.read_timeout_s):
             found, _ = await self._page(points.one_memory(scope, memory_id), limit=1, vectors=True)
         return points.memory_of(found[0]) if found else None
 
@@ -112,19 +104,19 @@ class QdrantStore:
     ) -> list[Memory]:
         """As the port says. Qdrant sorts by one field and not its ties, so all is read, whatever the page."""
         found: list[models.Record] = []
-        async with within("list", self._read_timeout_s):
+        async with within("list", self.read_timeout_s):
             async for point in self._each(points.in_scope(scope, types), vectors=vectors):
                 found.append(point)
-                if len(found) > self._rows_per_user_max:
-                    raise StoreError(f"a user has more than rows_per_user_max={self._rows_per_user_max} rows")
+                if len(found) > self.rows_per_user_max:
+                    raise StoreError(f"a user has more than rows_per_user_max={self.rows_per_user_max} rows")
         return page(map(points.memory_of, found), limit=limit, offset=offset)
 
     async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
-        async with within("count", self._read_timeout_s):
+        async with within("count", self.read_timeout_s):
             return await self._count(points.in_scope(scope, types))
 
     async def health(self) -> None:
-        async with within("health", self._read_timeout_s):
+        async with within("health", self.read_timeout_s):
             await self._page(points.nothing(), limit=1)
 
     # --- writes ------------------------------------------------------------------------------------------------------
@@ -132,9 +124,9 @@ class QdrantStore:
     async def put(self, scope: Scope, memory: Memory) -> None:
         check_memory(scope, memory)
         embedding = memory.embedding
-        vector = None if embedding is None else usable_vector(embedding, self._collection.dimension)
+        vector = None if embedding is None else usable_vector(embedding, self.about.dimension)
         point, replaces = points.point_of(memory, vector), points.older_than(memory)
-        async with within("put", self._write_timeout_s):
+        async with within("put", self.write_timeout_s):
             await self._ask("upsert", points=[point], update_filter=replaces, wait=True)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
@@ -147,7 +139,7 @@ class QdrantStore:
         asked, until = points.in_scope(scope, types), math.inf if said_until is None else said_until
         removed: set[tuple[str, int]] = set()
         while True:
-            async with within("forget", self._write_timeout_s):
+            async with within("forget", self.write_timeout_s):
                 doomed = await self._said_until(asked, until)
                 if not doomed:
                     return len({id for id, _ in removed})
@@ -159,7 +151,7 @@ class QdrantStore:
             removed |= doomed
 
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
-        async with within("expired", self._read_timeout_s):
+        async with within("expired", self.read_timeout_s):
             found, _ = await self._page(points.expired(now), limit=limit, fields=points.OWNER_FIELDS)
         return [points.owner_of(point) for point in found]
 
@@ -171,7 +163,7 @@ class QdrantStore:
         """As Enumerable says; each page of points has the deadline of one write."""
         found, offset = set[str](), None
         while True:
-            async with within("users", self._write_timeout_s):
+            async with within("users", self.write_timeout_s):
                 seen, offset = await self._page(
                     points.everything(), limit=PAGE_POINTS, fields=points.OWNER_FIELDS, offset=offset
                 )
@@ -185,19 +177,19 @@ class QdrantStore:
 
     async def purge(self) -> bool:
         """As Purgeable says: True in the local mode."""
-        async with within("purge", self._purge_timeout_s):
-            return await self._engine.purge(self._collection.name)
+        async with within("purge", self.purge_timeout_s):
+            return await self.engine.purge(self.about.name)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
     async def _engine_asked(self, operation: str, **arguments: Any) -> Any:
         with our_errors(operation):
-            return await self._engine.ask(operation, **arguments)
+            return await self.engine.ask(operation, **arguments)
 
     async def _ask(self, operation: str, **arguments: Any) -> Any:
         """About points, inside ``within``. The server gives up too, in whole seconds."""
         timeout = math.ceil(call_timeout_s.get())
-        return await self._engine.ask(operation, collection_name=self._collection.name, timeout=timeout, **arguments)
+        return await self.engine.ask(operation, collection_name=self.about.name, timeout=timeout, **arguments)
 
     async def _page(
         self,
@@ -238,7 +230,7 @@ class QdrantStore:
 
     async def _remove_all(self, asked: models.Filter, operation: str) -> int:
         """Whatever is in the filter; how many there were."""
-        async with within(operation, self._write_timeout_s):
+        async with within(operation, self.write_timeout_s):
             present = await self._count(asked)
             if present:
                 await self._remove(asked)
@@ -258,78 +250,72 @@ def _hit(point: models.ScoredPoint) -> Hit:
 # --- the collections of one Qdrant -----------------------------------------------------------------------------------
 
 
+@dataclass(eq=False, repr=False)
 class QdrantCollections:
     """``first``: what the first collection shall be like, and every other but for its embedding. ``options`` are
     QdrantStore's. ``timeout_s`` bounds each call."""
 
-    def __init__(
-        self,
-        engine: QdrantServer | LocalQdrant,
-        first: Collection,
-        *,
-        options: Mapping[str, Any],
-        timeout_s: float = 30.0,
-    ) -> None:
-        self.name = first.name
-        self._engine = engine
-        self._first = first
-        self._options = options
-        self._timeout_s = timeout_s
+    engine: QdrantServer | LocalQdrant
+    first: Collection
+    _: KW_ONLY
+    options: Mapping[str, Any]
+    timeout_s: float = 30.0
+
+    @property
+    def name(self) -> str:
+        return self.first.name
 
     async def open(self) -> None:
-        await self._engine.open()
+        await self.engine.open()
 
     async def close(self) -> None:
-        await self._engine.close()
+        await self.engine.close()
 
     def collection(self, described: Described) -> QdrantStore:
-        return QdrantStore(self._engine, replace(self._first, **asdict(described)), **self._options)
+        return QdrantStore(self.engine, replace(self.first, **asdict(described)), **self.options)
 
     async def found(self) -> tuple[Described | None, Sequence[Described]]:
-        async with within("find collections", self._timeout_s):
+        async with within("find collections", self.timeout_s):
             read = await self._aliased() or self.name
             told = {name: await self._described(name) for name in await self._names()}
         return told.get(read), [about for name, about in told.items() if name != read]
 
     async def switch(self, name: str) -> None:
         """As the port says: a server changes all that is asked for in one call at once, and so does the local mode."""
-        async with within("switch", self._timeout_s):
+        async with within("switch", self.timeout_s):
             former, alias = await self._aliased(), live_name(self.name)
             if former == name:
                 return
             gone = models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
             new = models.CreateAlias(collection_name=name, alias_name=alias)
             made = models.CreateAliasOperation(create_alias=new)
-            await self._engine.ask(
+            await self.engine.ask(
                 "update_collection_aliases",
                 change_aliases_operations=[*([gone] if former else []), made],
-                timeout=math.ceil(self._timeout_s),
+                timeout=math.ceil(self.timeout_s),
             )
 
     async def drop(self, name: str) -> None:
         """Raises StoreError for the one that everybody reads: its alias would go with it."""
-        async with within("drop", self._timeout_s):
-            listed = {each.name for each in (await self._engine.ask("get_collections")).collections}
+        async with within("drop", self.timeout_s):
+            listed = {each.name for each in (await self.engine.ask("get_collections")).collections}
             if name in listed and name == (await self._aliased() or self.name):
                 raise StoreError(f"{name} is what everybody reads")
             for each in sorted({name, passages_name(name)} & listed):
-                await self._engine.drop(each)
+                await self.engine.drop(each)
 
     async def check_room(self) -> None:
-        await self._engine.check_room()
+        await self.engine.check_room()
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
     async def _names(self) -> list[str]:
-        """In the order in which they were made."""
-        listed = (await self._engine.ask("get_collections")).collections
-        numbers = {each.name: number_of(self.name, each.name) for each in listed}
-        return sorted((name for name, number in numbers.items() if number), key=lambda name: numbers[name] or 0)
+        return made_of(self.name, (each.name for each in (await self.engine.ask("get_collections")).collections))
 
     async def _aliased(self) -> str | None:
         """What the alias names. Aliases of everybody are asked for, so that an error is none of a missing one."""
-        listed = (await self._engine.ask("get_aliases")).aliases
+        listed = (await self.engine.ask("get_aliases")).aliases
         return next((each.collection_name for each in listed if each.alias_name == live_name(self.name)), None)
 
     async def _described(self, name: str) -> Described:
-        return Described(name, *described(await self._engine.ask("get_collection", collection_name=name)))
+        return Described(name, *described(await self.engine.ask("get_collection", collection_name=name)))

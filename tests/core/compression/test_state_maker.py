@@ -12,7 +12,7 @@ from msgspec import structs
 from semmem.background import Tasks
 from semmem.background.derived import StateMaker
 from semmem.compression.cutting import Part
-from semmem.compression.known_states import BegunTurns, KnownStates
+from semmem.compression.known_states import KnownStates
 from semmem.compression.making import Job, Making, ModelWriter
 from semmem.extraction.work import InThread
 from semmem.memory import Role
@@ -50,9 +50,7 @@ class World:
         self.events: list[Event] = []
         making = Making(self.records, InThread(), tokens_max=650, ttl_s=60.0, budget_s=5.0, clock=lambda: 200.0)
         self.known = KnownStates(self.records, sessions_max=10, refresh_s=30.0)
-        self.maker = StateMaker(
-            making, self.known, BegunTurns(10), self.events.append, queue_max=2, again_turns=5, clock=lambda: 200.0
-        )
+        self.maker = StateMaker(making, self.known, self.events.append, queue_max=2, again_turns=5, clock=lambda: 200.0)
 
     async def settled(self) -> list[str]:
         """Everything is made; how it went, since the last time."""

@@ -13,7 +13,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.background.derived import StateMaker
 from semmem.compression.compressor import CompressionRules, Compressor
-from semmem.compression.known_states import BegunTurns, KnownStates
+from semmem.compression.known_states import KnownStates
 from semmem.compression.making import Making, ModelWriter
 from semmem.exchange import Exchange, RequestResult
 from semmem.extraction.work import InThread
@@ -76,13 +76,11 @@ class Replica:
         self.store = Failing()
         self.halves = Halves()
         self.events: list[Event] = []
-        self.known = KnownStates(journal, sessions_max=100, refresh_s=refresh_s)
-        self.begun = BegunTurns(100)
+        self.known = KnownStates(journal, sessions_max=100, refresh_s=refresh_s, turns_max=100)
         making = Making(journal, InThread(), writer, tokens_max=200, ttl_s=3600.0, budget_s=5.0, clock=lambda: self.now)
         self.maker = StateMaker(
             making,
             self.known,
-            self.begun,
             self.events.append,
             queue_max=10,
             again_turns=rules.renew_turns,
@@ -90,7 +88,7 @@ class Replica:
         )
         finds = Recall(hot(self.store), HashEmbedder(), recall, decision=Decided())
         work, told = BodyWork(), self.events.append
-        compressor = Compressor(self.known, self.begun, self.maker, FENCE, rules, work, told, is_erased)
+        compressor = Compressor(self.known, self.maker.offer, FENCE, rules, work, told, is_erased)
         self.exchange = Exchange(
             askers=AskerRules(
                 IdentityRules(trusted_headers=("x-user-id",)), PermissionRules(), switches=switches or Switches()

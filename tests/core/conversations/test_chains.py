@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.writers import ConversationWriter
 from semmem.conversations.chains import Chained, Chains, is_whole
-from semmem.dialects.responses import Responses
+from semmem.dialects import responses as responses_api
 from semmem.memory import Past, Role, Scope, ToolCall, Turn
 from semmem.ports.conversations import ConversationLimits, KeptMessage, Whole
 from semmem.ports.errors import JournalError
@@ -371,7 +371,7 @@ def test_any_history_stands_in_order_before_the_input_and_other_bytes_stay(
     own = json.dumps([*results, message("user", words)] if results or as_list else words).encode()
     members = {"a": b'"model" : "m\\u0020"', "b": b'"input":' + own, "c": b'"previous_response_id": "r1"'}
     body = b'{ "x":-0.0 , ' + b" ,\n".join(members[name] for name in order) + b', "y" :[ ] }'
-    joined = Responses().parse(body).with_history(history)
+    joined = responses_api.parse(body).with_history(history)
     assert joined is not None
     told = json.loads(joined)
     assert "previous_response_id" not in told

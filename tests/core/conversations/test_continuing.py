@@ -12,7 +12,7 @@ import pytest
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.conversations.chains import Chained, Chains
-from semmem.dialects.responses import Responses
+from semmem.dialects import responses as responses_api
 from semmem.memory import Past, Role, Scope
 from semmem.ports.continuing import IDLE, Continued
 from semmem.ports.conversations import KeptConversation, new_conversation_id
@@ -523,7 +523,7 @@ def test_every_other_member_keeps_its_bytes(history: Sequence[Past], own: bytes)
     members = [b'"previous_response_id": null', b'"x":-0.0', b'"input" : ' + own, b'"conversation":\t{"id":"talk"}']
     for turned in range(len(members)):
         order = members[turned:] + members[:turned]
-        joined = Responses().parse(b"{ " + b" , ".join(order) + b" }").with_history(history)
+        joined = responses_api.parse(b"{ " + b" , ".join(order) + b" }").with_history(history)
         assert joined is not None
         told = json.loads(joined)
         assert told.keys() == {"previous_response_id", "x", "input"}

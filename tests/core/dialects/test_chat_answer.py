@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.dialects import AnswerReader
-from semmem.dialects.chat import ChatCompletions
+from semmem.dialects import BY_NAME, AnswerReader
 from semmem.memory import Answer
 
 STREAMS = Path(__file__).parent / "golden" / "chat" / "streams"
@@ -20,7 +19,7 @@ MIB = 1 << 20
 
 
 def reader(content_type: str, answer_bytes_max: int = MIB, body_bytes_max: int = MIB) -> AnswerReader:
-    made = ChatCompletions().reader(
+    made = BY_NAME["chat"].reader(
         content_type=content_type, answer_bytes_max=answer_bytes_max, body_bytes_max=body_bytes_max
     )
     assert made is not None
@@ -62,7 +61,7 @@ def test_json_and_event_streams_have_a_reader(content_type: str) -> None:
 
 @pytest.mark.parametrize("content_type", ["", "text/html", "application/jsonl", "text/plain; application/json", ";"])
 def test_other_content_types_have_none(content_type: str) -> None:
-    made = ChatCompletions().reader(content_type=content_type, answer_bytes_max=1, body_bytes_max=1)
+    made = BY_NAME["chat"].reader(content_type=content_type, answer_bytes_max=1, body_bytes_max=1)
     assert made is None
 
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.dialects import Malformed
-from semmem.dialects.chat import ChatCompletions, ChatRequest
+from semmem.dialects import chat as chat_api
+from semmem.dialects.chat import ChatRequest
 from semmem.dialects.request import LIMIT_MAX
 from semmem.memory import Controls, Injection, MemoryType, Message, Role
 
@@ -22,7 +23,7 @@ HELLO = {"role": "user", "content": "Hello"}
 
 
 def parse(**members: Any) -> ChatRequest:
-    return ChatCompletions().parse(json.dumps({"model": "m", "messages": [HELLO], **members}).encode())
+    return chat_api.parse(json.dumps({"model": "m", "messages": [HELLO], **members}).encode())
 
 
 def written(roles: str) -> list[dict[str, Any]]:
@@ -48,7 +49,7 @@ def written(roles: str) -> list[dict[str, Any]]:
     ],
 )
 def test_a_whole_body_reads_and_rewrites_as_written_down(name: str, injection: Injection | None) -> None:
-    request = ChatCompletions().parse((GOLDEN / f"{name}.json").read_bytes())
+    request = chat_api.parse((GOLDEN / f"{name}.json").read_bytes())
     said = {name: value for name, value in msgspec.to_builtins(request.conversation).items() if value is not None}
     said["messages"] = [[message.role.value, message.text] for message in request.conversation.messages]
     assert json.loads(json.dumps(said)) == json.loads((GOLDEN / f"{name}.conversation.json").read_text("utf-8"))
@@ -129,7 +130,7 @@ def test_messages_of_another_shape_are_malformed_at_a_place(messages: Any, place
 
 def test_a_body_without_messages_is_malformed() -> None:
     with pytest.raises(Malformed, match=r"^messages: missing$"):
-        ChatCompletions().parse(b'{"model":"m"}')
+        chat_api.parse(b'{"model":"m"}')
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.just("s3cret")
@@ -146,7 +147,7 @@ def test_malformed_never_repeats_what_was_said(messages: Any) -> None:
 
 def test_a_string_cut_inside_an_emoji_is_read_and_kept() -> None:
     body = rb'{"messages":[{"role":"user","content":"hi \ud83d"}],"memory_config":{}}'
-    request = ChatCompletions().parse(body)
+    request = chat_api.parse(body)
     assert request.conversation.messages[0].text == "hi \ufffd"
     assert request.rewrite() == rb'{"messages":[{"role":"user","content":"hi \ud83d"}]}'
 
@@ -281,7 +282,7 @@ def test_storing_may_be_spoken_of_outside_of_the_configuration_and_a_no_is_a_no(
 def test_a_number_beyond_all_bounds_says_nothing_and_harms_no_other_control() -> None:
     config = b'{"enabled":false,"similarity_threshold":1e999,"retrieval_limit":' + b"9" * 5_000 + b"}"
     body = b'{"memory_config":%s,"messages":[{"role":"user"}]}' % config
-    request = ChatCompletions().parse(body)
+    request = chat_api.parse(body)
     assert request.conversation.controls == Controls(enabled=False)
     assert request.rewrite() == b'{"messages":[{"role":"user"}]}'
 
@@ -423,14 +424,14 @@ def _joined(draw: st.DrawFn, items: list[str], gaps: st.SearchStrategy[str]) -> 
 @given(bodies())
 def test_stripping_takes_semmems_members_and_nothing_else(drawn: tuple[bytes, bytes]) -> None:
     body, without = drawn
-    stripped = ChatCompletions().parse(body).rewrite()
+    stripped = chat_api.parse(body).rewrite()
     assert stripped == (without if without != body else None)
 
 
 @given(bodies(), INJECTIONS)
 def test_taking_the_injected_piece_out_gives_the_body_back(drawn: tuple[bytes, bytes], injection: Injection) -> None:
     body, without = drawn
-    request = ChatCompletions().parse(body)
+    request = chat_api.parse(body)
     rewritten = request.rewrite(injection)
     assert rewritten is not None
     length = len(rewritten) - len(without)
@@ -444,7 +445,7 @@ def test_taking_the_injected_piece_out_gives_the_body_back(drawn: tuple[bytes, b
 def test_everything_but_the_injection_means_what_it_meant(drawn: tuple[bytes, bytes], injection: Injection) -> None:
     body, _ = drawn
     before = json.loads(body, parse_float=str, parse_int=str)
-    after = json.loads(ChatCompletions().parse(body).rewrite(injection) or b"", parse_float=str, parse_int=str)
+    after = json.loads(chat_api.parse(body).rewrite(injection) or b"", parse_float=str, parse_int=str)
     after["messages"].remove({"role": injection.role, "content": injection.text})
     assert list(after.items()) == [(name, value) for name, value in before.items() if name not in OWN]
 
@@ -453,17 +454,17 @@ def test_everything_but_the_injection_means_what_it_meant(drawn: tuple[bytes, by
 def test_rewriting_again_gives_the_same_and_leaves_nothing_to_strip(
     drawn: tuple[bytes, bytes], injection: Injection
 ) -> None:
-    request = ChatCompletions().parse(drawn[0])
+    request = chat_api.parse(drawn[0])
     rewritten = request.rewrite(injection)
     assert rewritten == request.rewrite(injection)
-    assert ChatCompletions().parse(rewritten or b"").rewrite() is None
+    assert chat_api.parse(rewritten or b"").rewrite() is None
 
 
 @given(st.binary(max_size=80) | bodies().map(lambda drawn: drawn[0]), st.integers(0, 200), st.binary(max_size=3))
 def test_any_bytes_are_a_request_or_malformed(body: bytes, at: int, replaced: bytes) -> None:
     body = body[:at] + replaced + body[at + len(replaced) :]
     try:
-        ChatCompletions().parse(body).rewrite(Injection("facts", position="before_last_user"))
+        chat_api.parse(body).rewrite(Injection("facts", position="before_last_user"))
     except Malformed:
         return
     assert json.loads(body)["messages"]

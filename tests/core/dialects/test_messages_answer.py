@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.dialects import AnswerReader
-from semmem.dialects.messages import AnthropicMessages
+from semmem.dialects import BY_NAME, AnswerReader
 from semmem.memory import Answer, PromptCache
 
 STREAMS = Path(__file__).parent / "golden" / "messages" / "streams"
@@ -23,7 +22,7 @@ CALL = {"type": "tool_use", "id": "toolu_01", "name": "weather", "input": {"town
 
 
 def reader(content_type: str, answer_bytes_max: int = MIB, body_bytes_max: int = MIB) -> AnswerReader:
-    made = AnthropicMessages().reader(
+    made = BY_NAME["messages"].reader(
         content_type=content_type, answer_bytes_max=answer_bytes_max, body_bytes_max=body_bytes_max
     )
     assert made is not None

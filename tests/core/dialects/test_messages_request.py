@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.dialects import Malformed
-from semmem.dialects.messages import AnthropicMessages, MessagesRequest
+from semmem.dialects import messages as messages_api
+from semmem.dialects.messages import MessagesRequest
 from semmem.memory import Controls, Injection, Message, Role
 
 GOLDEN = Path(__file__).parent / "golden" / "messages"
@@ -38,7 +39,7 @@ def assistant(*blocks: Any) -> dict[str, Any]:
 
 def parse(**members: Any) -> MessagesRequest:
     body = {"model": "m", "messages": [HELLO], **members}
-    return AnthropicMessages().parse(json.dumps(body).encode())
+    return messages_api.parse(json.dumps(body).encode())
 
 
 def said(*messages: Any, **members: Any) -> list[tuple[str, str]]:
@@ -66,7 +67,7 @@ def rewritten(role: str, position: str, **members: Any) -> dict[str, Any]:
     ],
 )
 def test_a_whole_body_reads_and_rewrites_as_written_down(name: str, injection: Injection) -> None:
-    request = AnthropicMessages().parse((GOLDEN / f"{name}.json").read_bytes())
+    request = messages_api.parse((GOLDEN / f"{name}.json").read_bytes())
     conversation = msgspec.to_builtins(request.conversation)
     conversation["messages"] = [[message.role.value, message.text] for message in request.conversation.messages]
     expected = json.loads((GOLDEN / f"{name}.conversation.json").read_text("utf-8"))
@@ -183,7 +184,7 @@ def test_a_body_of_another_shape_is_malformed_at_a_place(members: dict[str, Any]
 
 def test_a_body_without_messages_is_malformed() -> None:
     with pytest.raises(Malformed, match=r"^messages: missing$"):
-        AnthropicMessages().parse(b'{"system":"Be brief."}')
+        messages_api.parse(b'{"system":"Be brief."}')
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.just("s3cret")
@@ -201,7 +202,7 @@ def test_malformed_never_repeats_what_was_said(messages: Any, system: Any) -> No
 
 def test_a_string_cut_inside_an_emoji_is_read_and_kept() -> None:
     body = rb'{"system":"a \ud83d","messages":[{"role":"user","content":"hi \ud83d"}]}'
-    request = AnthropicMessages().parse(body)
+    request = messages_api.parse(body)
     assert [message.text for message in request.conversation.messages] == ["a \ufffd", "hi \ufffd"]
     for position, token in (("first", rb'"a \ud83d"'), ("before_last_user", rb'"hi \ud83d"')):
         out = request.rewrite(Injection("facts", position=position)) or b""
@@ -364,7 +365,7 @@ def test_where_no_user_speaks_it_stands_beside_the_system_prompt(role: str, posi
 
 def test_a_message_that_names_its_content_twice_is_left_alone() -> None:
     body = b'{"messages":[{"role":"user","content":"a","content":"b"}]}'
-    injected = AnthropicMessages().parse(body).rewrite(Injection("facts", position="before_last_user"))
+    injected = messages_api.parse(body).rewrite(Injection("facts", position="before_last_user"))
     assert injected == body[:-1] + b',"system":"facts"}'
 
 
@@ -479,13 +480,13 @@ def without(body: bytes, pieces: tuple[bytes, ...]) -> set[bytes]:
 @given(bodies())
 def test_stripping_takes_semmems_members_and_nothing_else(drawn: tuple[bytes, bytes]) -> None:
     body, bare = drawn
-    assert AnthropicMessages().parse(body).rewrite() == (bare if bare != body else None)
+    assert messages_api.parse(body).rewrite() == (bare if bare != body else None)
 
 
 @given(bodies(), INJECTIONS)
 def test_taking_the_injected_pieces_out_gives_the_body_back(drawn: tuple[bytes, bytes], injection: Injection) -> None:
     body, bare = drawn
-    injected = AnthropicMessages().parse(body).rewrite(injection)
+    injected = messages_api.parse(body).rewrite(injection)
     assert injected is not None
     sized = [p for p in added_pieces(injection) if sum(map(len, p)) == len(injected) - len(bare)]
     assert any(bare in without(injected, pieces) for pieces in sized)
@@ -494,7 +495,7 @@ def test_taking_the_injected_pieces_out_gives_the_body_back(drawn: tuple[bytes, 
 @given(bodies(), INJECTIONS)
 def test_members_keep_their_order_and_others_their_meaning(drawn: tuple[bytes, bytes], injection: Injection) -> None:
     before = json.loads(drawn[1], parse_float=str, parse_int=str)
-    after = json.loads(AnthropicMessages().parse(drawn[0]).rewrite(injection) or b"", parse_float=str, parse_int=str)
+    after = json.loads(messages_api.parse(drawn[0]).rewrite(injection) or b"", parse_float=str, parse_int=str)
     assert list(after) == [*before, *(["system"] if "system" in after and "system" not in before else [])]
     assert [name for name in before if before[name] != after[name]] in ([], ["messages"], ["system"])
 
@@ -503,17 +504,17 @@ def test_members_keep_their_order_and_others_their_meaning(drawn: tuple[bytes, b
 def test_rewriting_again_gives_the_same_and_leaves_nothing_to_strip(
     drawn: tuple[bytes, bytes], injection: Injection
 ) -> None:
-    request = AnthropicMessages().parse(drawn[0])
+    request = messages_api.parse(drawn[0])
     injected = request.rewrite(injection)
     assert injected == request.rewrite(injection)
-    assert AnthropicMessages().parse(injected or b"").rewrite() is None
+    assert messages_api.parse(injected or b"").rewrite() is None
 
 
 @given(st.binary(max_size=80) | bodies().map(lambda drawn: drawn[0]), st.integers(0, 200), st.binary(max_size=3))
 def test_any_bytes_are_a_request_or_malformed(body: bytes, at: int, replaced: bytes) -> None:
     body = body[:at] + replaced + body[at + len(replaced) :]
     try:
-        request = AnthropicMessages().parse(body)
+        request = messages_api.parse(body)
     except Malformed:
         return
     for position in ("first", "after_system", "before_last_user"):

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.dialects import AnswerReader
-from semmem.dialects.responses import Responses
+from semmem.dialects import BY_NAME, AnswerReader
 from semmem.memory import Answer, PromptCache
 
 STREAMS = Path(__file__).parent / "golden" / "responses" / "streams"
@@ -21,7 +20,7 @@ MIB = 1 << 20
 
 
 def reader(content_type: str, answer_bytes_max: int = MIB, body_bytes_max: int = MIB) -> AnswerReader:
-    made = Responses().reader(
+    made = BY_NAME["responses"].reader(
         content_type=content_type, answer_bytes_max=answer_bytes_max, body_bytes_max=body_bytes_max
     )
     assert made is not None
@@ -80,7 +79,7 @@ def test_json_and_event_streams_have_a_reader(content_type: str) -> None:
 
 @pytest.mark.parametrize("content_type", ["", "text/html", "application/jsonl", "text/plain; application/json", ";"])
 def test_other_content_types_have_none(content_type: str) -> None:
-    assert Responses().reader(content_type=content_type, answer_bytes_max=1, body_bytes_max=1) is None
+    assert BY_NAME["responses"].reader(content_type=content_type, answer_bytes_max=1, body_bytes_max=1) is None
 
 
 # --- JSON

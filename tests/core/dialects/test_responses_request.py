@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.dialects import Malformed
-from semmem.dialects.responses import Responses, ResponsesRequest
+from semmem.dialects import responses as responses_api
+from semmem.dialects.responses import ResponsesRequest
 from semmem.memory import Controls, Injection, MemoryType, Message, Role
 
 GOLDEN = Path(__file__).parent / "golden" / "responses"
@@ -22,7 +23,7 @@ OUTPUT_KINDS = ("function_call", "custom_tool_call", "computer_call", "local_she
 
 
 def parse(**members: Any) -> ResponsesRequest:
-    return Responses().parse(json.dumps({"model": "m", "input": [HELLO], **members}).encode())
+    return responses_api.parse(json.dumps({"model": "m", "input": [HELLO], **members}).encode())
 
 
 def written(letters: str) -> list[dict[str, Any]]:
@@ -62,7 +63,7 @@ def written(letters: str) -> list[dict[str, Any]]:
     ],
 )
 def test_a_whole_body_reads_and_rewrites_as_written_down(name: str, injection: Injection) -> None:
-    request = Responses().parse((GOLDEN / f"{name}.json").read_bytes())
+    request = responses_api.parse((GOLDEN / f"{name}.json").read_bytes())
     said = msgspec.to_builtins(request.conversation)
     said["messages"] = [[message.role.value, message.text] for message in request.conversation.messages]
     assert json.loads(json.dumps(said)) == json.loads((GOLDEN / f"{name}.conversation.json").read_text("utf-8"))
@@ -79,7 +80,7 @@ def test_a_string_is_one_user_message() -> None:
 @pytest.mark.parametrize("members", [{"input": None}, {"input": []}, {"input": None, "prompt": {"id": "p"}}])
 def test_a_request_without_input_has_no_user_message(members: dict[str, Any]) -> None:
     assert parse(**members).conversation.messages == ()
-    assert Responses().parse(b'{"model":"m"}').conversation.messages == ()
+    assert responses_api.parse(b'{"model":"m"}').conversation.messages == ()
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_malformed_never_repeats_what_was_said(items: Any) -> None:
 
 @pytest.mark.parametrize("token", [rb'"hi \ud83d"', rb'[{"role":"user","content":"hi \ud83d"}]'])
 def test_a_string_cut_inside_an_emoji_is_read_and_kept(token: bytes) -> None:
-    request = Responses().parse(rb'{"instructions":"\ude00", "input":%s,"memory_config":{}}' % token)
+    request = responses_api.parse(rb'{"instructions":"\ude00", "input":%s,"memory_config":{}}' % token)
     assert [message.text for message in request.conversation.messages] == ["\ufffd", "hi \ufffd"]
     assert request.rewrite(Injection("facts")) == rb'{"instructions":"\ude00\n\nfacts", "input":%s}' % token
     first = request.rewrite(Injection("facts", position="first"))
@@ -312,7 +313,7 @@ def test_a_body_with_nothing_to_change_is_not_rewritten() -> None:
 )  # fmt: skip
 def test_the_clients_own_instructions_keep_their_bytes(role: str, position: str, before: str, after: str) -> None:
     body = f'{{{before}, "input":"Hello", "memory_config":{{}} }}'
-    rewritten = Responses().parse(body.encode()).rewrite(Injection('"F"é', role, position))
+    rewritten = responses_api.parse(body.encode()).rewrite(Injection('"F"é', role, position))
     assert rewritten == f'{{{after}, "input":"Hello" }}'.encode()
 
 
@@ -327,14 +328,14 @@ def test_the_clients_own_instructions_keep_their_bytes(role: str, position: str,
     ],
 )
 def test_missing_instructions_are_added_at_the_end(body: bytes, rewritten: bytes) -> None:
-    assert Responses().parse(body).rewrite(Injection("F")) == rewritten
+    assert responses_api.parse(body).rewrite(Injection("F")) == rewritten
 
 
 @pytest.mark.parametrize("position", ["first", "after_system", "before_last_user"])
 @pytest.mark.parametrize("role", ["system", "developer", "user"])
 @pytest.mark.parametrize("given_input", [{}, {"input": None}, {"input": []}])
 def test_without_input_there_are_only_instructions(role: str, position: str, given_input: dict[str, Any]) -> None:
-    rewritten = Responses().parse(json.dumps(given_input).encode()).rewrite(Injection("F", role, position))
+    rewritten = responses_api.parse(json.dumps(given_input).encode()).rewrite(Injection("F", role, position))
     assert json.loads(rewritten or b"") == {**given_input, "instructions": "F"}
 
 
@@ -352,7 +353,7 @@ def test_without_a_user_message_there_is_nothing_to_stand_before() -> None:
 )
 def test_a_string_becomes_the_second_of_two_items_with_its_bytes(role: str, position: str) -> None:
     body = rb'{"memory_config":{}, "input" : "H\u0065llo \"\/" ,"memory_context":{}}'
-    rewritten = Responses().parse(body).rewrite(Injection("F", role, position))
+    rewritten = responses_api.parse(body).rewrite(Injection("F", role, position))
     message = b'{"role":"%s","content":"F"}' % role.encode()
     assert rewritten == rb'{"input" : [%s,{"role":"user","content":"H\u0065llo \"\/"}]}' % message
 
@@ -493,7 +494,7 @@ def bodies(draw: st.DrawFn) -> tuple[bytes, bytes]:
 @given(bodies())
 def test_stripping_takes_semmems_members_and_nothing_else(drawn: tuple[bytes, bytes]) -> None:
     body, without = drawn
-    assert Responses().parse(body).rewrite() == (without if without != body else None)
+    assert responses_api.parse(body).rewrite() == (without if without != body else None)
 
 
 def without_piece(body: bytes, piece: bytes, instead: bytes = b"") -> set[bytes]:
@@ -505,7 +506,7 @@ def without_piece(body: bytes, piece: bytes, instead: bytes = b"") -> set[bytes]
 @given(bodies(), INJECTIONS)
 def test_taking_the_injected_piece_out_gives_the_body_back(drawn: tuple[bytes, bytes], injection: Injection) -> None:
     body, without = drawn
-    rewritten = Responses().parse(body).rewrite(injection)
+    rewritten = responses_api.parse(body).rewrite(injection)
     assert rewritten is not None
     text = msgspec.json.encode(injection.text)
     item = msgspec.json.encode({"role": injection.role, "content": injection.text})
@@ -522,7 +523,7 @@ def test_taking_the_injected_piece_out_gives_the_body_back(drawn: tuple[bytes, b
 def test_everything_but_the_injection_means_what_it_meant(drawn: tuple[bytes, bytes], injection: Injection) -> None:
     body, _ = drawn
     before = json.loads(body, parse_float=str, parse_int=str)
-    after = json.loads(Responses().parse(body).rewrite(injection) or b"", parse_float=str, parse_int=str)
+    after = json.loads(responses_api.parse(body).rewrite(injection) or b"", parse_float=str, parse_int=str)
     others = [name for name in before if name not in (*OWN, "input", "instructions")]
     assert [name for name in after if name not in ("input", "instructions")] == others
     assert all(after[name] == before[name] for name in others)
@@ -540,17 +541,17 @@ def test_everything_but_the_injection_means_what_it_meant(drawn: tuple[bytes, by
 def test_rewriting_again_gives_the_same_and_leaves_nothing_to_strip(
     drawn: tuple[bytes, bytes], injection: Injection
 ) -> None:
-    request = Responses().parse(drawn[0])
+    request = responses_api.parse(drawn[0])
     rewritten = request.rewrite(injection)
     assert rewritten == request.rewrite(injection)
-    assert Responses().parse(rewritten or b"").rewrite() is None
+    assert responses_api.parse(rewritten or b"").rewrite() is None
 
 
 @given(st.binary(max_size=80) | bodies().map(lambda drawn: drawn[0]), st.integers(0, 200), st.binary(max_size=3))
 def test_any_bytes_are_a_request_or_malformed(body: bytes, at: int, replaced: bytes) -> None:
     body = body[:at] + replaced + body[at + len(replaced) :]
     try:
-        rewritten = Responses().parse(body).rewrite(Injection("facts", position="before_last_user"))
+        rewritten = responses_api.parse(body).rewrite(Injection("facts", position="before_last_user"))
     except Malformed:
         return
     assert isinstance(json.loads(body), dict)
@@ -561,9 +562,9 @@ def test_any_bytes_are_a_request_or_malformed(body: bytes, at: int, replaced: by
 @pytest.mark.parametrize("name", [b"id", b"call_id", b"content", b"output", b"x"])
 def test_nesting_without_end_is_malformed(name: bytes, deep: bytes) -> None:
     with pytest.raises(Malformed, match="nested too deeply"):
-        Responses().parse(b'{"input":[{"role":"user","%s":%s}]}' % (name, deep))
+        responses_api.parse(b'{"input":[{"role":"user","%s":%s}]}' % (name, deep))
 
 
 def test_numbers_beyond_all_bounds_do_no_harm_in_an_item() -> None:
     item = b'{"role":"user","content":"Hello","n":1e999,"m":%s}' % (b"9" * 5_000)
-    assert Responses().parse(b'{"input":[%s]}' % item).conversation.messages == (Message(Role.USER, "Hello"),)
+    assert responses_api.parse(b'{"input":[%s]}' % item).conversation.messages == (Message(Role.USER, "Hello"),)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from semmem.dialects import DIALECTS, ParsedRequest
+from semmem.dialects import BY_NAME, Dialect, chat
 from semmem.dialects.answer import TextTail
-from semmem.memory import Conversation, Element, Injection, Past, Replacement
+from semmem.memory import Injection, Replacement
 from tests.fuzz import requests, texts
 from tests.fuzz.__main__ import SHARES
 from tests.fuzz.targets import CORPUS, TARGETS
@@ -33,47 +33,19 @@ def test_every_target_is_searched_and_has_seeds() -> None:
 # --- broken on purpose
 
 
-class Careless:
-    """A chat dialect whose rewritten bodies are changed once more."""
+def careless(old: bytes, new: bytes) -> Dialect:
+    """The chat dialect, but its rewritten bodies are changed once more."""
 
-    name = "chat"
-    reader = DIALECTS["/v1/chat/completions"].reader
+    class CarelessRequest(chat.ChatRequest):
+        def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
+            body = super().rewrite(*injections, replacement=replacement)
+            return body.replace(old, new) if body is not None and injections else body
 
-    def __init__(self, old: bytes, new: bytes) -> None:
-        self._change = (old, new)
+    def parse(body: bytes) -> CarelessRequest:
+        parsed = chat.parse(body)
+        return CarelessRequest(parsed._source, parsed._roles, parsed.conversation)
 
-    def parse(self, body: bytes) -> ParsedRequest:
-        return CarelessRequest(DIALECTS["/v1/chat/completions"].parse(body), self._change)
-
-
-class CarelessRequest:
-    def __init__(self, parsed: ParsedRequest, change: tuple[bytes, bytes]) -> None:
-        self._parsed = parsed
-        self._change = change
-
-    @property
-    def conversation(self) -> Conversation:
-        return self._parsed.conversation
-
-    @property
-    def whole(self) -> bool:
-        return self._parsed.whole
-
-    def with_history(self, history: Sequence[Past]) -> bytes | None:
-        return self._parsed.with_history(history)
-
-    def elements(self) -> Sequence[Element]:
-        return self._parsed.elements()
-
-    def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
-        body = self._parsed.rewrite(*injections, replacement=replacement)
-        return body.replace(*self._change) if body is not None and injections else body
-
-    def placed(self, injection: Injection) -> Injection:
-        return self._parsed.placed(injection)
-
-    def keeps(self, injection: Injection) -> bool:
-        return self._parsed.keeps(injection)
+    return replace(BY_NAME["chat"], parse=parse)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +61,9 @@ class CarelessRequest:
 )
 def test_a_rewriting_that_changes_anything_else_is_noticed(old: bytes, new: bytes) -> None:
     body = b'{"temperature":2.50,"messages":[{"role":"user","content":"What?"}] }'
-    requests.check(Careless(b"nothing", b""), body)
+    requests.check(careless(b"nothing", b""), body)
     with pytest.raises(AssertionError):
-        requests.check(Careless(old, new), body)
+        requests.check(careless(old, new), body)
 
 
 def test_an_answer_kept_beyond_its_limit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

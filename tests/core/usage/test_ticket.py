@@ -12,8 +12,7 @@ from semmem.memory import Conversation, Message, Role, Scope, TurnEnding
 from semmem.ports.usage import Asked, UsageRow
 from semmem.request.outcome import Outcome
 from semmem.turns.observation import Ticket
-from semmem.usage.feature import NOTE, UsageFeature
-from semmem.usage.meter import KnownNames, Meter
+from semmem.usage.meter import NOTE, KnownNames, Meter
 from tests.support.cpu_time import within_cpu_s
 from tests.support.usage import KEY, PRICES
 
@@ -43,7 +42,7 @@ def test_what_another_build_says_is_not_believed_and_costs_no_answer(told: str) 
     message.metadata_context.filter_metadata[NAMESPACE].fields["asked"].string_value = told
     ticket, rows = read_ticket(message), list[UsageRow]()
     assert ticket is not None
-    feature = UsageFeature(Meter(KEY, PRICES, KnownNames(10), rows.append))
+    feature = Meter(KEY, PRICES, KnownNames(10), rows.append)
     feature.on_answer(ticket, TurnEnding.ANSWERED, None, 1000.0, failed=False)
     assert rows == []
     feature.on_answer(metered(), TurnEnding.ANSWERED, None, 1000.0, failed=False)

@@ -30,7 +30,7 @@ def test_without_an_address_it_is_the_local_mode_on_this_disk_and_that_is_said(
     collections = stores.collections(settings(tmp_path, index="HNSW", quantisation="int8"))
     store = collections.collection(ABOUT).memories
     assert isinstance(store, QdrantStore)
-    assert isinstance(store._engine, LocalQdrant)
+    assert isinstance(store.engine, LocalQdrant)
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "for trying out" in record.message
@@ -49,8 +49,8 @@ def test_without_an_address_it_is_the_local_mode_on_this_disk_and_that_is_said(
 def test_with_an_address_it_is_a_server(tmp_path: Path, qdrant: dict[str, Any], url: str) -> None:
     store = stores.collections(settings(tmp_path, **qdrant)).collection(ABOUT).memories
     assert isinstance(store, QdrantStore)
-    assert isinstance(store._engine, QdrantServer)
-    assert store._engine._url == url
+    assert isinstance(store.engine, QdrantServer)
+    assert store.engine.url == url
 
 
 @pytest.mark.parametrize(("address", "warned"), [("http://q:6333", True), ("https://q:6333", False)])
@@ -78,13 +78,13 @@ def test_what_is_configured_reaches_collection_and_deadlines(tmp_path: Path) -> 
     assert collections.name == "other"
     store = collections.collection(Described("other_g2", "model/384", 384)).memories
     assert isinstance(store, QdrantStore)
-    assert isinstance(store._engine, QdrantServer)
-    made = store._collection
+    assert isinstance(store.engine, QdrantServer)
+    made = store.about
     assert (made.name, made.dimension, made.signature) == ("other_g2", 384, "model/384")
     assert (made.index, made.quantisation, made.rescore, made.oversampling) == ("HNSW", "binary", True, 8)
     assert (made.shards, made.copies) == (3, 2)
-    assert (store._read_timeout_s, store._write_timeout_s) == (7, 7)
-    assert store._search_timeout_s == configured.deadlines.store_ms / 1000
+    assert (store.read_timeout_s, store.write_timeout_s) == (7, 7)
+    assert store.search_timeout_s == configured.deadlines.store_ms / 1000
 
 
 def test_without_its_package_the_check_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,17 +146,17 @@ def full_disk() -> Iterator[None]:
 async def test_a_full_disk_refuses_writes_changes_nothing_and_is_over_when_it_is_over(data_dir: Path) -> None:
     async with opened(data_dir) as store:
         await put(store, memory("ann"))
-        await store._engine.check_room()
+        await store.engine.check_room()
         with full_disk():
             with pytest.raises(StoreFull):
                 await put(store, memory("ann", version=2))
             with pytest.raises(StoreFull):
-                await store._engine.check_room()
+                await store.engine.check_room()
             with pytest.raises(StoreFull):
                 await store.purge()
             assert [one.version for one in await store.list(U)] == [1]
         await put(store, memory("ann", version=2))
-        await store._engine.check_room()
+        await store.engine.check_room()
         assert await store.purge() is True
     async with opened(data_dir) as store:
         assert [one.version for one in await store.list(U)] == [2]
@@ -167,7 +167,7 @@ async def test_a_full_disk_refuses_writes_changes_nothing_and_is_over_when_it_is
 
 async def as_most_sqlites_remove(store: OwnedQdrant) -> None:
     """Some builds overwrite what they remove without being asked."""
-    engine: Any = store._engine
+    engine: Any = store.engine
 
     def careless() -> None:
         collection = engine._connected()._client.collections["memories"]
