@@ -8,11 +8,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from datetime import UTC, datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from semmem.config import Problem, Settings, changed_keys, digest, restart_reasons
 from semmem.management.engine_api import Reload, ReloadState
+from semmem.management.shown import at
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, ConfigReloaded
 from semmem.retrieval.decide.trained import UnusableWeights
@@ -26,12 +26,7 @@ Read = Callable[[], tuple[Settings | None, Sequence[Problem]]]
 """The configuration as it is written now, and what is wrong with it. Blocking."""
 
 
-class _Made(Protocol):
-    @property
-    def settings(self) -> Settings: ...
-
-
-Made = TypeVar("Made", bound=_Made)
+Made = TypeVar("Made")
 
 
 @dataclass(eq=False)
@@ -51,7 +46,7 @@ class Reloading(Generic[Made]):
         self._turn = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._counts = Counter({APPLIED: 0, REFUSED: 0, UNCHANGED: 0})
-        self._loaded_at = _shown(self.clock())
+        self._loaded_at = at(self.clock(), to="seconds")
         self._last: Reload | None = None
 
     def begin(self, make: Callable[[Settings], Made], put: Callable[[Made], None]) -> None:
@@ -116,14 +111,14 @@ class Reloading(Generic[Made]):
         if self._put is None:
             return self._refused([STOPPING])
         self._put(made)
-        self.settings, self._loaded_at = settings, _shown(self.clock())
+        self.settings, self._loaded_at = settings, at(self.clock(), to="seconds")
         return self._ended(APPLIED, changed)
 
     def _refused(self, problems: Any) -> Reload:
-        return Reload(REFUSED, _shown(self.clock()), digest(self.settings), problems=tuple(problems))
+        return Reload(REFUSED, at(self.clock(), to="seconds"), digest(self.settings), problems=tuple(problems))
 
     def _ended(self, outcome: str, changed: Sequence[str] = ()) -> Reload:
-        return Reload(outcome, _shown(self.clock()), digest(self.settings), tuple(changed))
+        return Reload(outcome, at(self.clock(), to="seconds"), digest(self.settings), tuple(changed))
 
 
 def _tell(done: Reload) -> None:
@@ -135,7 +130,3 @@ def _tell(done: Reload) -> None:
         log.info("the configuration %s is taken up: %s", done.digest, ", ".join(done.changed))
     else:
         log.info("the configuration was read again, nothing in it has changed")
-
-
-def _shown(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
