@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import httpx
-
-from semmem.commands.command import ASKING_EXITS, Argument, Command, Exit, Failure, Run, argument, misused, one_of
+from semmem.commands.command import Exit, Failure, Run, misused
 from semmem.commands.terminal import answer
 from semmem.config import Settings, load
+from semmem.imports import as_if_absent
+
+with as_if_absent("httpx._main"):  # its command line, with 3 MB of libraries
+    import httpx
 
 NO_SERVER, NO_TOKEN = "NO_SERVER", "NO_TOKEN"
 """Codes of a Failure: nobody listens, and there is nothing to ask with."""
@@ -35,32 +36,8 @@ REMEDIES = {
     421: "listeners.api.allowed_hosts names the hosts that are served",
 }
 
-TOKEN_ENVIRONMENT = (
-    ("SEMMEM_LISTENERS__API__ADMIN_TOKEN", "the administrator's token, where the configuration does not have it"),
-)
-CONFIG_FILES = (("config.yaml", "named by --config: where the API listens, and the administrator's token"),)
-
-CONNECTION = (
-    argument("--config", type=Path, metavar="FILE", help="config.yaml of the running semmem"),
-    argument("--api", metavar="URL", help="its API, when that is not where the configuration says"),
-    argument(
-        "--token-env", metavar="VARIABLE", help="environment variable with a token; without it the administrator's"
-    ),
-)
-"""Options of every command that asks a running semmem."""
-WHOSE = one_of(
-    argument("--user", help="whose memories; not needed with a token that is bound to a user"),
-    argument("--api-key-env", metavar="VARIABLE", help="the user of the API key in this variable (identity.api_key)"),
-)
-"""Options of every command that is about one user."""
 
 Told = Mapping[str, Any]
-
-
-def asking(run: Run, *, arguments: Sequence[Argument] = (), **row: Any) -> Command:
-    """The row of a command that asks a running semmem."""
-    row = {"exits": ASKING_EXITS, "files": CONFIG_FILES, "environment": TOKEN_ENVIRONMENT, **row}
-    return Command(run=run, arguments=(*arguments, *CONNECTION), **row)
 
 
 def printing(

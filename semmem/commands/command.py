@@ -6,9 +6,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, NoReturn, Self
 
 
@@ -65,50 +67,72 @@ def report(failure: Failure, command: str, *, as_json: bool) -> None:
     sys.stderr.write(f"{json.dumps(failure.shown())}\n" if as_json else f"{command}: {failure}\n")
 
 
-LOCAL_EXITS = (Exit.DONE, Exit.NOT_DONE, Exit.MISUSED, Exit.INTERRUPTED, Exit.PIPE_CLOSED)
-"""Of a command that asks nobody."""
-ASKING_EXITS = tuple(each for each in Exit if each is not Exit.PENDING)
-"""Of a command that asks a running semmem."""
+NOBODY_ASKED = (Exit.NO_ANSWER, Exit.REFUSED, Exit.NOT_FOUND, Exit.NOT_NOW, Exit.PENDING)
+"""No end of a command that asks nobody."""
 
 Run = Callable[[argparse.Namespace], int]
-Argument = Callable[[argparse._ActionsContainer], object]
-"""What adds an argument or an option to a parser."""
-
-
-def argument(*names: str, **more: Any) -> Argument:
-    """As ``add_argument`` of argparse takes it."""
-    return lambda parser: parser.add_argument(*names, **more)
-
-
-def one_of(*options: Argument, required: bool = False) -> Argument:
-    """Options of which at most one may be given."""
-
-    def add(parser: argparse._ActionsContainer) -> None:
-        group = parser.add_mutually_exclusive_group(required=required)
-        for option in options:
-            option(group)
-
-    return add
+Row = dict[str, Any]
+Argument = Mapping[str, Any]
+"""What ``add_argument`` of argparse takes, or ``one_of``: options of which at most one may be given."""
+Rows = Sequence[tuple[str, str]]
+"""Of (what, explained)."""
+TYPES = {"path": Path, "int": int, "float": float}
+ASKING = {"arguments": "connection", "files": "api", "environment": "token"}
+"""What whoever asks a running semmem has behind its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """``does``: one line. ``about``: paragraphs. ``run``: its exit status, or Failure; None for a group of ``inside``.
-    ``examples``: what one would type, and what that is for. ``prints``: what ``--json`` prints; empty where there is
-    no such option. ``also``: other names. ``files`` and ``environment``: what is read beside the arguments."""
+    """A row of commands.toml. ``does``: one line. ``about``: paragraphs. ``run``: its exit status, or Failure; None for
+    a group of ``inside``. ``examples``: what one would type, and what that is for. ``prints``: what ``--json`` prints;
+    empty where there is no such option. ``also``: other names. ``files`` and ``environment``: what is read beside the
+    arguments. ``asks``: a running semmem; ``may_pend``: what was asked for may be done later."""
 
     name: str
     does: str
     about: str
     run: Run | None = None
     arguments: Sequence[Argument] = ()
-    examples: Sequence[tuple[str, str]] = ()
+    examples: Rows = ()
     prints: str = ""
     also: Sequence[str] = ()
     inside: Sequence[Command] = ()
-    exits: Sequence[Exit] = LOCAL_EXITS
-    files: Sequence[tuple[str, str]] = ()
-    environment: Sequence[tuple[str, str]] = ()
+    asks: bool = False
+    may_pend: bool = False
+    files: Rows = ()
+    environment: Rows = ()
+
+    @property
+    def exits(self) -> Sequence[Exit]:
+        """How it may end."""
+        never = () if self.may_pend else (Exit.PENDING,) if self.asks else NOBODY_ASKED
+        return [each for each in Exit if each not in never]
+
+
+def declared(runs: Mapping[str, Run]) -> tuple[Command, ...]:
+    """Every command of commands.toml, with the function of its name."""
+    told = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+    return tuple(_inside("", [_spelt_out(row, told["shared"]) for row in told["commands"]], runs))
+
+
+def _spelt_out(row: Row, shared: Row) -> Row:
+    """With what is shared in the place of its name."""
+    told = dict(row)
+    if row.get("asks"):
+        told |= {part: [*row.get(part, ()), name] for part, name in ASKING.items()}
+    for part, known in shared.items():
+        told[part] = [each for one in told.get(part, ()) for each in (known[one] if isinstance(one, str) else [one])]
+    told |= {part: [*map(tuple, told.get(part, ()))] for part in ("examples", "files", "environment")}
+    return told | {"about": "\n\n".join(" ".join(lines.split()) for lines in row["about"].split("\n\n"))}
+
+
+def _inside(group: str, rows: Sequence[Row], runs: Mapping[str, Run]) -> Iterator[Command]:
+    """``group``: the words in front of a command's own name."""
+    for row in rows:
+        words, _, name = row["name"].rpartition(" ")
+        if words == group:
+            inside = tuple(_inside(row["name"], rows, runs))
+            yield Command(**row | {"name": name, "run": None if inside else runs[row["name"]], "inside": inside})
 
 
 ERRORS_TOO = "; errors as JSON too"
@@ -124,7 +148,7 @@ class Parser(argparse.ArgumentParser):
         self._page = page
         self.inside: dict[str, Parser] = {}
         for each in command.arguments:
-            each(self)
+            _add(self, each)
         self.add_argument("-h", "--help", action="help", help="print this page, and end")
         if command.prints:
             self.add_argument("--json", action="store_true", help=f"print {command.prints}{ERRORS_TOO}")
@@ -168,3 +192,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises Failure in place of an exit."""
         raise misused("", f"{message} ({self.prog} --help tells more)")
+
+
+def _add(parser: argparse._ActionsContainer, told: Argument) -> None:
+    if "one_of" not in told:
+        known = {"type": TYPES[told["type"]]} if "type" in told else {}
+        parser.add_argument(told["name"], **{name: value for name, value in told.items() if name != "name"} | known)
+        return
+    group = parser.add_mutually_exclusive_group(required=told.get("required", False))
+    for option in told["one_of"]:
+        _add(group, option)

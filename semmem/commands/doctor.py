@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from semmem.commands.asking import asking, connected, settings_of
-from semmem.commands.command import Exit, Failure, argument
+from semmem.commands.asking import connected, settings_of
+from semmem.commands.command import Exit, Failure
 from semmem.commands.terminal import answer
 from semmem.config import Settings, examine
 from semmem.request.outcome import Outcome
@@ -26,7 +26,6 @@ from semmem.request.outcome import Outcome
 if TYPE_CHECKING:
     from semmem.commands.envoy_reading import EnvoyAdmin, Filter
 
-ENVOY_ADMIN = "http://127.0.0.1:9901"
 TIMEOUT_S = 5.0
 LAST = 50
 """So many of the last requests are looked at."""
@@ -34,6 +33,8 @@ WRONG_SHARE = 0.2
 """From this share on a word that is no good is wrong."""
 
 Totals = dict[str, Counter[str]]
+Seen = tuple["State", str, str]
+"""What became of a link, what was seen there, and what to do about it."""
 
 
 class State(StrEnum):
@@ -98,36 +99,37 @@ class Chain:
 
     def findings(self) -> Iterator[Finding]:
         """One for each link; after one that is wrong nothing is worth knowing."""
-        for link in (
-            self._configuration,
-            self._semmem,
-            self._parts,
-            self._envoy_answers,
-            self._filters,
-            self._routes,
-            self._cluster,
-            self._requests,
-            self._outcomes,
-            self._answers,
-            self._learning,
+        for name, link in (
+            ("configuration", self._configuration),
+            ("semmem", self._semmem),
+            ("parts", self._parts),
+            ("Envoy", self._envoy_answers),
+            ("filters", self._filters),
+            ("routes", self._routes),
+            ("cluster", self._cluster),
+            ("requests", self._requests),
+            ("outcomes", self._outcomes),
+            ("answers", self._answers),
+            ("learning", self._learning),
         ):
             try:
-                finding = link()
+                finding = Finding(name, *link())
             except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError) as error:
                 remedy = "is every address right (--health, --envoy-admin), and does everything still run?"
-                finding = _wrong("reading", f"the answer broke off, or is not understood ({_said(error)})", remedy)
+                seen = f"the answer broke off, or is not understood ({_said(error)})"
+                finding = Finding("reading", State.WRONG, seen, remedy)
             yield finding
             if finding.state is State.WRONG:
                 return
 
     # --- semmem ------------------------------------------------------------------------------------------------------
 
-    def _configuration(self) -> Finding:
+    def _configuration(self) -> Seen:
         settings, problems = examine(self._given.config, os.environ, here=False)
         name = str(self._given.config or "the defaults")
         if settings is None or problems:
-            return _wrong("configuration", f"{problems[0]}", f"semmem check {name} says everything that is wrong")
-        return Finding("configuration", State.WORKS, f"{name}; who is asking: {_identity(settings)}")
+            return _wrong(f"{problems[0]}", f"semmem check {name} says everything that is wrong")
+        return _works(f"{name}; who is asking: {_identity(settings)}")
 
     @cached_property
     def _settings(self) -> Settings:
@@ -138,26 +140,26 @@ class Chain:
         told: str | None = self._given.health
         return (told or f"http://{self._settings.listeners.health.address}").rstrip("/")
 
-    def _semmem(self) -> Finding:
+    def _semmem(self) -> Seen:
         try:
             answer = _get(f"{self._health}/healthz")
         except httpx.HTTPError as error:
             remedy = "start it (semmem serve --config FILE), or name its health address with --health"
-            return _wrong("semmem", f"{self._health} does not answer ({_said(error)})", remedy)
+            return _wrong(f"{self._health} does not answer ({_said(error)})", remedy)
         if not answer.is_success or answer.text.strip() != "ok":
-            return _wrong("semmem", f"{self._health} is not semmem's health address", "name it with --health")
-        return Finding("semmem", State.WORKS, f"runs; its health address is {self._health}")
+            return _wrong(f"{self._health} is not semmem's health address", "name it with --health")
+        return _works(f"runs; its health address is {self._health}")
 
-    def _parts(self) -> Finding:
+    def _parts(self) -> Seen:
         try:
             told = _get(f"{self._health}/readyz").json()
             why: dict[str, str] = told.pop("why", {})
         except (httpx.HTTPError, ValueError) as error:
-            return _wrong("parts", f"{self._health}/readyz does not answer ({_said(error)})", "look at semmem's log")
+            return _wrong(f"{self._health}/readyz does not answer ({_said(error)})", "look at semmem's log")
         if why:
             name, reason = next(iter(why.items()))
-            return _wrong("parts", f"{name}: {reason}", "semmem's log says more; semmem status asks each part anew")
-        return Finding("parts", State.WORKS, f"ready: {', '.join(told)}")
+            return _wrong(f"{name}: {reason}", "semmem's log says more; semmem status asks each part anew")
+        return _works(f"ready: {', '.join(told)}")
 
     # --- Envoy -------------------------------------------------------------------------------------------------------
 
@@ -167,18 +169,18 @@ class Chain:
 
         return EnvoyAdmin(self._given.envoy_admin.rstrip("/"))
 
-    def _envoy_answers(self) -> Finding:
+    def _envoy_answers(self) -> Seen:
         try:
             state = self._envoy.state()
         except httpx.HTTPError as error:
             remedy = "start Envoy, or name its admin page with --envoy-admin (in Kubernetes: kubectl port-forward)"
-            return _wrong("Envoy", f"{self._given.envoy_admin} does not answer ({_said(error)})", remedy)
+            return _wrong(f"{self._given.envoy_admin} does not answer ({_said(error)})", remedy)
         except ValueError:
             remedy = "name Envoy's admin page with --envoy-admin"
-            return _wrong("Envoy", f"{self._given.envoy_admin} is no admin page of Envoy's", remedy)
+            return _wrong(f"{self._given.envoy_admin} is no admin page of Envoy's", remedy)
         if state != "LIVE":
-            return _wrong("Envoy", f"its state is {state}", "look at Envoy's log")
-        return Finding("Envoy", State.WORKS, "serves")
+            return _wrong(f"its state is {state}", "look at Envoy's log")
+        return _works("serves")
 
     @property
     def _roles(self) -> tuple[str, ...]:
@@ -192,46 +194,43 @@ class Chain:
     def _filter_of(self, role: str) -> Filter:
         return next(each for each in self._semmem_filters if each.role == role)
 
-    def _filters(self) -> Finding:
+    def _filters(self) -> Seen:
         found = self._semmem_filters
         if not found:
-            return _wrong("filters", "no ext_proc filter of Envoy's asks semmem", "take both from deploy/envoy.yaml")
+            return _wrong("no ext_proc filter of Envoy's asks semmem", "take both from deploy/envoy.yaml")
         for role in self._roles:
             if all(each.role != role for each in found):
-                seen = f"no filter sends {_SENDS[role]} ({_BY[role]})"
-                return _wrong("filters", seen, "take it from deploy/envoy.yaml")
+                return _wrong(f"no filter sends {_SENDS[role]} ({_BY[role]})", "take it from deploy/envoy.yaml")
         wrong = next(filter(None, (_wrong_filter(self._filter_of(role)) for role in self._roles)), None)
-        return wrong or Finding("filters", State.WORKS, ", ".join(each.name for each in found))
+        return wrong or _works(", ".join(each.name for each in found))
 
-    def _routes(self) -> Finding:
+    def _routes(self) -> Seen:
         served: dict[str, list[str]] = {}
         for role in self._roles:
             each = self._filter_of(role)
             on, off = self._envoy.routes_with(each.name)
             if not each.enabled and not on:
                 remedy = "typed_per_filter_config, as the routes of deploy/envoy.yaml have it"
-                return _wrong("routes", f"{each.name} is disabled, and no route switches it on", remedy)
+                return _wrong(f"{each.name} is disabled, and no route switches it on", remedy)
             served[role] = on if not each.enabled else [f"all but {', '.join(off)}"] if off else ["all"]
         asked, answered = (", ".join(served[role]) for role in (self._roles[0], self._roles[-1]))
         if asked != answered:
             remedy = "switch both filters on for the same routes: what only one of them sees is not learnt from"
-            return _wrong("routes", f"requests of {asked} are sent, and answers of {answered}", remedy)
-        return Finding("routes", State.WORKS, asked)
+            return _wrong(f"requests of {asked} are sent, and answers of {answered}", remedy)
+        return _works(asked)
 
-    def _cluster(self) -> Finding:
+    def _cluster(self) -> Seen:
         name = self._filter_of("mutate").cluster
         own = self._settings.listeners.grpc.address
         hosts = self._envoy.hosts(name)
         if not hosts:
             why = "has no host" if hosts is not None else "is not there"
-            return _wrong("cluster", f"Envoy's cluster {name} {why}", f"its address is where semmem listens: {own}")
+            return _wrong(f"Envoy's cluster {name} {why}", f"its address is where semmem listens: {own}")
         healthy = [address for address, is_healthy in hosts if is_healthy]
         if not healthy:
             seen = f"no host of Envoy's cluster {name} is healthy: {', '.join(address for address, _ in hosts)}"
-            return _wrong(
-                "cluster", seen, f"semmem listens at {own} by this configuration; the cluster must speak HTTP/2"
-            )
-        return Finding("cluster", State.WORKS, f"{name}: {', '.join(healthy)}")
+            return _wrong(seen, f"semmem listens at {own} by this configuration; the cluster must speak HTTP/2")
+        return _works(f"{name}: {', '.join(healthy)}")
 
     # --- what came by ------------------------------------------------------------------------------------------------
 
@@ -241,15 +240,15 @@ class Chain:
 
         return totals_of(_get(f"{self._health}/metrics").text)
 
-    def _requests(self) -> Finding:
+    def _requests(self) -> Seen:
         seen = self._totals.get("semmem_requests_total", Counter()).total()
         if seen:
-            return Finding("requests", State.WORKS, f"{seen} since semmem started")
+            return _works(f"{seen} since semmem started")
         if sent := self._envoy.requests():
             on, _ = self._envoy.routes_with(self._filter_of("mutate").name)
-            seen_by = f"Envoy has had {sent}, and semmem none"
-            return _wrong("requests", seen_by, f"are they POSTs to {', '.join(on) or 'a route with semmem'}?")
-        return Finding("requests", State.UNKNOWN, "none yet", "send one to Envoy, and ask again")
+            remedy = f"are they POSTs to {', '.join(on) or 'a route with semmem'}?"
+            return _wrong(f"Envoy has had {sent}, and semmem none", remedy)
+        return _unknown("none yet", "send one to Envoy, and ask again")
 
     @cached_property
     def _last(self) -> Counter[str]:
@@ -260,10 +259,10 @@ class Chain:
         except Failure:
             return self._totals.get("semmem_requests_total", Counter())
 
-    def _outcomes(self) -> Finding:
+    def _outcomes(self) -> Seen:
         words = self._last
         if not words:
-            return Finding("outcomes", State.UNKNOWN, "none yet")
+            return _unknown("none yet")
         counted = ", ".join(f"{word} {count}" for word, count in words.most_common(6))
         for word, count in words.most_common():
             if count < WRONG_SHARE * words.total():
@@ -271,42 +270,39 @@ class Chain:
             if word in WRONG_OUTCOMES:
                 what, remedy = WRONG_OUTCOMES[Outcome(word)]
                 remedy = remedy or f"semmem was told to look at: {_identity(self._settings)}"
-                return _wrong("outcomes", f"{what}: {word} {count} of the last {words.total()}", remedy)
-        return Finding("outcomes", State.WORKS, counted)
+                return _wrong(f"{what}: {word} {count} of the last {words.total()}", remedy)
+        return _works(counted)
 
-    def _answers(self) -> Finding:
+    def _answers(self) -> Seen:
         turns = self._totals.get("llm_memory_turns_total", Counter())
         asked = sum(count for word, count in self._last.items() if word in _LEARNT_FROM)
         if turns.total():
             lost = turns["answer_lost"] + turns["unknown_encoding"]
             if lost > WRONG_SHARE * turns.total() and lost > turns["answered"]:
                 seen = f"{lost} of {turns.total()} answers were lost, or compressed"
-                return _wrong(
-                    "answers",
-                    seen,
-                    "what the model server answers must be 2xx and whole, in an encoding that semmem reads",
-                )
-            return Finding("answers", State.WORKS, ", ".join(f"{word} {count}" for word, count in turns.items()))
+                remedy = "what the model server answers must be 2xx and whole, in an encoding that semmem reads"
+                return _wrong(seen, remedy)
+            return _works(", ".join(f"{word} {count}" for word, count in turns.items()))
         if asked and self._settings.capture.mode == "observe":
             remedy = "is the observe filter on for these routes, and forwarding_namespaces [semmem] in it?"
-            return _wrong("answers", f"{asked} requests were read, and no answer was seen", remedy)
-        return Finding("answers", State.UNKNOWN, "none yet")
+            return _wrong(f"{asked} requests were read, and no answer was seen", remedy)
+        return _unknown("none yet")
 
-    def _learning(self) -> Finding:
+    def _learning(self) -> Seen:
         batches = self._totals.get("llm_memory_extraction_total", Counter())
         failed = batches["extraction_failed"] + batches["gave_up"]
         if dropped := self._totals.get("semmem_journal_dropped_total", Counter()).total():
-            return _wrong("learning", f"{dropped} halves of turns were lost to a full queue", "the journal is too slow")
+            return _wrong(f"{dropped} halves of turns were lost to a full queue", "the journal is too slow")
         if failed > batches.total() / 2:
             remedy = "look at external_models (memory_extraction) and at semmem's log"
-            return _wrong("learning", f"{failed} of {batches.total()} batches failed", remedy)
+            return _wrong(f"{failed} of {batches.total()} batches failed", remedy)
         at_once = self._totals.get("semmem_at_once_facts_total", Counter())
         facts = self._totals.get("semmem_fact_actions_total", Counter()) + at_once
         if facts.total():
-            return Finding("learning", State.WORKS, ", ".join(f"{word} {count}" for word, count in facts.items()))
+            return _works(", ".join(f"{word} {count}" for word, count in facts.items()))
         about = "nothing that users said was worth keeping yet" if batches.total() else "nothing was learnt from yet"
         remedy = "say something lasting of yourself, such as: I live in Oslo"
-        return Finding("learning", State.UNKNOWN, about, remedy)
+        return _unknown(about, remedy)
 
 
 _SENDS = {"mutate": "requests", "observe": "answers"}
@@ -316,19 +312,18 @@ _LEARNT_FROM = frozenset(
 )
 
 
-def _wrong_filter(each: Filter) -> Finding | None:
+def _wrong_filter(each: Filter) -> Seen | None:
     """What is wrong with how it is configured, in the order in which it would show."""
     mutates = each.role == "mutate"
     if not each.has("failure_mode_allow"):
-        return _wrong("filters", f"{each.name} fails requests when semmem is away", "failure_mode_allow: true")
+        return _wrong(f"{each.name} fails requests when semmem is away", "failure_mode_allow: true")
     mode, wanted = ("request_body_mode", "BUFFERED") if mutates else ("response_body_mode", "STREAMED")
     if each.has("processing_mode", mode) != wanted:
-        seen = f"{each.name} does not send {_SENDS[each.role]} whole"
-        return _wrong("filters", seen, f"processing_mode.{mode}: {wanted}")
+        return _wrong(f"{each.name} does not send {_SENDS[each.role]} whole", f"processing_mode.{mode}: {wanted}")
     path = "receiving_namespaces" if mutates else "forwarding_namespaces"
     if "semmem" not in (each.has("metadata_options", path, "untyped") or ()):
         remedy = f"metadata_options: {{{path}: {{untyped: [semmem]}}}}"
-        return _wrong("filters", f"{each.name} does not pass on which request an answer is for", remedy)
+        return _wrong(f"{each.name} does not pass on which request an answer is for", remedy)
     return None
 
 
@@ -336,8 +331,16 @@ def _identity(settings: Settings) -> str:
     return ", then ".join(settings.identity.places) or "nowhere"
 
 
-def _wrong(link: str, seen: str, remedy: str) -> Finding:
-    return Finding(link, State.WRONG, seen, remedy)
+def _wrong(seen: str, remedy: str) -> Seen:
+    return State.WRONG, seen, remedy
+
+
+def _works(seen: str) -> Seen:
+    return State.WORKS, seen, ""
+
+
+def _unknown(seen: str, remedy: str = "") -> Seen:
+    return State.UNKNOWN, seen, remedy
 
 
 def _get(url: str) -> httpx.Response:
@@ -349,7 +352,7 @@ def _said(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _doctor(given: argparse.Namespace) -> int:
+def doctor(given: argparse.Namespace) -> int:
     found = list(Chain(given).findings())
     wrong = found[-1] if found[-1].state is State.WRONG else None
     told = {"ok": wrong is None, "links": [asdict(each) for each in found]}
@@ -362,25 +365,3 @@ def shown(finding: Finding) -> Iterator[str]:
     yield f"{finding.link:14} {finding.state:8} {finding.seen}"
     if finding.remedy:
         yield f"{'':14} {'':8} what to do: {finding.remedy}"
-
-
-DOCTOR = asking(
-    name="doctor",
-    does="why is nothing remembered? what is wrong first, and what to do",
-    about=(
-        "Walks from the configuration over semmem, its parts, Envoy, its filters, routes and cluster to the last"
-        " requests, their outcomes, the answers and what was learnt, and stops at the first link that is wrong. Reads"
-        " only; nothing is sent through Envoy. Exit status 1 where something is wrong. Without a token it judges all"
-        " requests since semmem started, with one the last 50."
-    ),
-    run=_doctor,
-    arguments=(
-        argument("--health", metavar="URL", help="semmem's health address, when not as the configuration says"),
-        argument("--envoy-admin", metavar="URL", default=ENVOY_ADMIN, help=f"Envoy's admin page ({ENVOY_ADMIN})"),
-    ),
-    examples=(
-        ("semmem doctor --config config.yaml", "on the machine where both run"),
-        ("semmem doctor --envoy-admin http://127.0.0.1:19000", "Envoy Gateway, behind kubectl port-forward"),
-    ),
-    prints="each link with what was seen and what to do",
-)

@@ -11,18 +11,16 @@ from typing import Any
 
 from semmem.commands.asking import (
     LONG_TIMEOUT_S,
-    WHOSE,
     Api,
     Told,
-    asking,
     connected,
     given_only,
     named_user,
     refusal,
     settings_of,
 )
-from semmem.commands.command import Exit, Failure, argument, misused, one_of
-from semmem.commands.memories import TYPES, every_memory
+from semmem.commands.command import Exit, Failure, misused
+from semmem.commands.memories import every_memory
 from semmem.commands.terminal import answer, one_line
 from semmem.management import segment
 
@@ -42,7 +40,7 @@ COUNTED = {
 DAY_S = 86_400.0
 
 
-def _forget(given: argparse.Namespace) -> int:
+def forget(given: argparse.Namespace) -> int:
     found_by = given.query is not None or given.text is not None
     _check(given, found_by=found_by)
     settings = settings_of(given)
@@ -183,44 +181,3 @@ def _on_disk(told: Told) -> str:
 def _pending(told: Told) -> str:
     kept = "also by the next process" if told.get("outlives_restart") else "by this process alone: ask again to be sure"
     return f"pending: what is left is hidden from every answer, and will be erased {kept}"
-
-
-FORGET = asking(
-    name="forget",
-    does="have a running semmem forget a user, or some of what it knows",
-    about=(
-        "Without a choice everything of the user goes: memories with their versions, turns that were"
-        " not learnt from yet, statistics, and whatever caches and other replicas hold. With --id, --query, --text,"
-        " --type, --older-than-days or --project only that; turns stay, less what said the same."
-        "\n\nThe receipt counts what went. It is printed when the erasure is done everywhere; where a replica or a"
-        " store does not answer, the rest is hidden at once, finished later, and the exit status is 7."
-        "\n\nThe disk keeps deleted rows for a while, unless --purge rewrites the files of the embedded stores. What"
-        " servers keep is their own: docs/erasing.md, What the disk keeps."
-    ),
-    run=_forget,
-    arguments=(
-        WHOSE,
-        one_of(
-            argument("--id", action="append", help="one memory alone; repeatable"),
-            argument("--query", help="active memories whose meaning is near to this, the nearest first"),
-            argument("--text", help="memories that contain this text"),
-        ),
-        argument("--type", choices=TYPES, action="append", help="only of this type; repeatable"),
-        argument("--older-than-days", type=float, metavar="DAYS", help="only what was said so long ago"),
-        argument("--project", help="only of this project"),
-        argument("--similarity-min", type=float, metavar="COSINE", help="how near for --query, 0 to 1 (0.6)"),
-        argument("--limit", type=int, metavar="N", help="most memories for --query and --text, 1 to 50 (10)"),
-        argument("--all", action="store_true", help="everybody's, in the place of a user; for an administrator"),
-        argument("--dry-run", action="store_true", help="only say what would be forgotten"),
-        argument("--purge", action="store_true", help="and rewrite the files, so that the disk forgets too"),
-    ),
-    examples=(
-        ("semmem forget --user alice --purge", "everything of alice, on the disk too"),
-        ('semmem forget --user alice --query "my old job" --dry-run', "what would be forgotten"),
-        ("semmem forget --user alice --type episodic --older-than-days 90", "old events alone"),
-        ("semmem forget --user alice --id mem_0123456789abcdef", "one memory"),
-        ("semmem forget --all --purge", "everybody"),
-    ),
-    prints="the receipt as the API answers it, also of an erasure that is pending",
-    exits=tuple(Exit),
-)

@@ -6,14 +6,12 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from semmem import __version__
-from semmem.commands.command import ERRORS_TOO, Command, Exit, Parser, argument, misused
+from semmem.commands.command import ERRORS_TOO, Command, Exit, Parser, Rows, misused
 from semmem.commands.terminal import answer
-
-Rows = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,35 +233,13 @@ def _cell(words: str) -> str:
 # --- semmem help -----------------------------------------------------------------------------------------------------
 
 
-Root = Callable[[], Parser]
-"""The parser of everything; the table, which this is a row of, is not known here."""
-
-
-def help_command(root: Root) -> Command:
-    """The row of ``semmem help``."""
-
-    def run(given: argparse.Namespace) -> int:
-        parser = found(root(), given.topic)
-        pages = [page_of(each) for each in (parser.everything if parser.inside else [parser])]
-        paper = roff(pages) if given.man else text(pages[0])
-        answer(given, {"commands": [_shown(page_of(each)) for each in parser.everything]}, paper.splitlines())
-        return 0
-
-    return Command(
-        name="help",
-        does="what is said of a command: options, examples, exit status, files, environment",
-        about="The same as --help behind the command.",
-        run=run,
-        arguments=(
-            argument("topic", nargs="*", metavar="COMMAND", help="without one, semmem itself"),
-            argument("--man", action="store_true", help="as roff, for man -l; without a command all of them"),
-        ),
-        examples=(
-            ("semmem help token create", "one command"),
-            ("semmem help --man > semmem.1 && man -l semmem.1", "all of them, as a manual page"),
-        ),
-        prints="every command with its arguments and options",
-    )
+def told_of(root: Parser, given: argparse.Namespace) -> int:
+    """``semmem help``: one command, or all of them."""
+    parser = found(root, given.topic)
+    pages = [page_of(each) for each in (parser.everything if parser.inside else [parser])]
+    paper = roff(pages) if given.man else text(pages[0])
+    answer(given, {"commands": [_shown(page_of(each)) for each in parser.everything]}, paper.splitlines())
+    return 0
 
 
 def found(parser: Parser, topic: list[str]) -> Parser:

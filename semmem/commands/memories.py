@@ -1,4 +1,5 @@
-"""``semmem add``, ``list``, ``show``, ``preview``: one user's memories in a running semmem."""
+"""``semmem add``, ``list``, ``show``, ``preview``, ``conversations``: one user's memories in a running semmem, and what
+was recorded of their conversations."""
 
 from __future__ import annotations
 
@@ -8,14 +9,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from semmem.commands.asking import WHOSE, Api, Told, asking, given_only, opened, printing
-from semmem.commands.command import Failure, argument
+from semmem.commands.asking import Api, Told, given_only, opened, refusal
+from semmem.commands.command import Failure
 from semmem.commands.terminal import answer, one_line, write
 from semmem.management import segment
 
-TYPES = ("semantic", "procedural", "episodic", "reflective")
-STATUSES = ("active", "superseded", "quarantined")
-STRATEGIES = ("hybrid", "semantic", "keyword", "recent")
 CONTENT_CHARS_MAX = 100
 """Of a memory in a table."""
 PAGE = 500
@@ -25,7 +23,7 @@ PAGE = 500
 # --- add -------------------------------------------------------------------------------------------------------------
 
 
-def _add(given: argparse.Namespace) -> int:
+def add(given: argparse.Namespace) -> int:
     api = opened(given)
     told = api.whose | given_only(type=given.type, key=given.key, project_id=given.project)
     for number, content in enumerate(_contents(given.content), 1):
@@ -52,36 +50,10 @@ def _told(api: Api, body: Told, line: int) -> Any:
         raise Failure(failure.code, failure.path, reason, failure.status, line=line) from None
 
 
-ADD = asking(
-    name="add",
-    does="tell a running semmem a memory of a user",
-    about=(
-        "Stores one fact. It passes the same screen as what is learnt: a secret, or an instruction to the model, is"
-        " refused. With a key that is known the memory gets a new version, and the old one stays in its history."
-        "\n\nFrom standard input each line that is not empty is one memory; the first that is refused ends the"
-        " command, and those before it are stored."
-    ),
-    run=_add,
-    arguments=(
-        argument("content", help="one fact, 3 to 500 characters; - reads one from each line of standard input"),
-        WHOSE,
-        argument("--type", choices=TYPES, default="semantic", help="what kind of memory (semantic)"),
-        argument("--key", help="the same user and key is the same memory in a new version"),
-        argument("--project", help="only requests of this project find it"),
-    ),
-    examples=(
-        ('semmem add "User likes green tea" --user alice', "one memory"),
-        ('semmem add "User lives in Lisbon" --user alice --key home', "replaces what the key held"),
-        ("semmem add - --user alice < facts.txt", "a memory for each line"),
-    ),
-    prints="the memory as the API shows it, a line for each that was added",
-)
-
-
 # --- list ------------------------------------------------------------------------------------------------------------
 
 
-def _list(given: argparse.Namespace) -> int:
+def listed(given: argparse.Namespace) -> int:
     api = opened(given)
     asked = api.whose | given_only(
         project_id=given.project,
@@ -123,39 +95,10 @@ def _listed(memory: Told) -> str:
     return f"{memory['id']}  {day}  {memory['type']:10}  {memory['status']:11}  {content}"
 
 
-LIST = asking(
-    name="list",
-    also=("memories",),
-    does="what a running semmem has stored for a user, newest first",
-    about=(
-        "A line for each memory: id, day, type, status and content; then how many there are in all. A list that is"
-        " longer than the limit goes on at --cursor, or with --all by itself."
-    ),
-    run=_list,
-    arguments=(
-        WHOSE,
-        argument("--project", help="only of this project"),
-        argument("--session", help="only of this session"),
-        argument("--type", choices=TYPES, action="append", help="only of this type; repeatable"),
-        argument("--status", choices=STATUSES, help="only with this status"),
-        argument("--text", help="only what contains this text"),
-        argument("--limit", type=int, default=20, metavar="N", help="most memories, 1 to 1000 (20)"),
-        argument("--cursor", help="go on where another list ended: its next_cursor"),
-        argument("--all", action="store_true", help="every page; with --json a line for each memory"),
-    ),
-    examples=(
-        ("semmem list --user alice", "the newest twenty"),
-        ("semmem list --api-key-env OPENAI_API_KEY", "of whoever sends this key through Envoy"),
-        ("semmem list --user alice --all --json | jq -r .content", "the words of all of them"),
-    ),
-    prints="the page as the API answers it; with --all JSON Lines, a memory each",
-)
-
-
 # --- show ------------------------------------------------------------------------------------------------------------
 
 
-def _history(api: Api, given: argparse.Namespace) -> Any:
+def history(api: Api, given: argparse.Namespace) -> Any:
     return api.call("GET", f"/v1/memory/{segment(given.id)}/history", params=api.whose)
 
 
@@ -170,21 +113,10 @@ def shown_memory(told: Told) -> Iterator[str]:
     yield f"used {told['uses']['count']} times"
 
 
-SHOW = asking(
-    name="show",
-    does="one memory of a user, with every version it had, and its uses",
-    about="A line for each version, the oldest first, with a word for why it was replaced.",
-    run=printing(_history, shown_memory),
-    arguments=(argument("id", help="as a list shows it"), WHOSE),
-    examples=(("semmem show mem_0123456789abcdef --user alice", "one memory with its history"),),
-    prints="the history as the API answers it",
-)
-
-
 # --- preview ---------------------------------------------------------------------------------------------------------
 
 
-def _preview(api: Api, given: argparse.Namespace) -> Any:
+def preview(api: Api, given: argparse.Namespace) -> Any:
     asked = given_only(strategy=given.strategy, limit=given.limit, project_id=given.project)
     return api.call("POST", "/v1/memory/preview", json=api.whose | asked | {"query": given.question})
 
@@ -216,24 +148,63 @@ def _log_odds(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-PREVIEW = asking(
-    name="preview",
-    does="what a running semmem would recall for a question, and why",
-    about=(
-        "Takes the same path as a request through Envoy, and tells what was decided of the question, and for each"
-        " candidate its scores and a verdict: kept, or the reason why not. Nothing is learnt from the question."
-    ),
-    run=printing(_preview, table),
-    arguments=(
-        argument("question", help="as the user would ask it"),
-        WHOSE,
-        argument("--strategy", choices=STRATEGIES, help="another search than the configured one"),
-        argument("--limit", type=int, metavar="N", help="most memories, 1 to 50"),
-        argument("--project", help="as a request of this project"),
-    ),
-    examples=(
-        ('semmem preview "What is my budget?" --user alice', "why a memory is in the prompt, or not"),
-        ('semmem preview "tea" --user alice --strategy keyword --limit 5', "by words alone"),
-    ),
-    prints="the preview as the API answers it",
-)
+# --- conversations ---------------------------------------------------------------------------------------------------
+
+
+CONVERSATIONS = "/v1/conversations"
+MESSAGES = 500
+"""In a call."""
+
+
+def conversations(api: Api, given: argparse.Namespace) -> Any:
+    asked = given_only(
+        project_id=given.project, session_id=given.session, tag=given.tag, q=given.text, cursor=given.cursor
+    )
+    return api.call("GET", CONVERSATIONS, params={**api.whose, **asked, "limit": given.limit})
+
+
+def shown_conversations(found: Told) -> Iterator[str]:
+    """A line for each: id, day, number of messages, title; and where to go on."""
+    for kept in found["conversations"]:
+        yield f"{kept['id']}  {kept['updated_at'][:10]}  {kept['messages']:5}  {one_line(kept['title'])}"
+    if not found["recording"]:
+        yield "nothing is recorded: conversations.enabled is false"
+    if found["next_cursor"] is not None:
+        yield f"more: --cursor {found['next_cursor']}"
+
+
+def conversation(api: Api, given: argparse.Namespace) -> Told:
+    whole: dict[str, Any] = {}
+    cursor: str | None = None
+    while not whole or cursor is not None:
+        asked = {**api.whose, "limit": MESSAGES, **given_only(cursor=cursor)}
+        page = api.call("GET", f"{CONVERSATIONS}/{segment(given.id)}", params=asked)
+        whole = {"conversation": page["conversation"], "messages": [*whole.get("messages", ()), *page["messages"]]}
+        cursor = page["next_cursor"]
+    return whole
+
+
+def shown_conversation(whole: Told) -> Iterator[str]:
+    """The title, then each message under who said it and when."""
+    yield one_line(whole["conversation"]["title"])
+    for message in whole["messages"]:
+        yield ""
+        yield f"{message['role']}  {message['at'][:19].replace('T', ' ')}  {one_line(message['model'] or '')}".rstrip()
+        yield from (f"  {one_line(line)}" for line in message["content"].splitlines())
+        yield from (
+            f"  calls {one_line(call['name'])}: {one_line(call['arguments'])}" for call in message["tool_calls"]
+        )
+
+
+def export_conversation(given: argparse.Namespace) -> int:
+    api = opened(given)
+    path = f"{CONVERSATIONS}/{segment(given.id)}/export"
+    answer = api.answer("GET", path, params=api.whose | {"format": "json" if given.json else "markdown"})
+    if not answer.is_success:
+        raise refusal(answer, api.url + path)
+    write([answer.text.removesuffix("\n")])
+    return 0
+
+
+def delete_conversation(api: Api, given: argparse.Namespace) -> Any:
+    return api.call("DELETE", f"{CONVERSATIONS}/{segment(given.id)}", params=api.whose)

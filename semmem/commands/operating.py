@@ -1,26 +1,38 @@
-"""``semmem users``, ``status``, ``token``, ``switches``: for whoever operates a running semmem."""
+"""``semmem users``, ``status``, ``token``, ``switches``, ``model``, ``calibrate``, ``reindex``: for whoever operates
+semmem. The embedding model, the numbers that are learnt for it, and the vectors of all memories anew, by a running
+semmem, or here where none runs."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import asyncio
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from semmem.commands.asking import Api, Told, asking, given_only, printing
-from semmem.commands.command import Command, argument, misused, one_of
-from semmem.commands.terminal import one_line
+from semmem.commands.asking import (
+    NO_SERVER,
+    NO_TOKEN,
+    TIMEOUT_S,
+    Api,
+    Told,
+    connected,
+    given_only,
+    printing,
+    settings_of,
+)
+from semmem.commands.command import Failure, misused
+from semmem.commands.terminal import Progress, answer, bar, document, members, one_line, say, write
 from semmem.management import segment
 
-ROLES = ("admin", "operator", "user", "reader")
 UNSAID = "unsaid"
-WORDS = ("on", "off", UNSAID)
 PARTS = ("reading", "storing")
 
 
 # --- users -----------------------------------------------------------------------------------------------------------
 
 
-def _users(api: Api, given: argparse.Namespace) -> Any:
+def users(api: Api, given: argparse.Namespace) -> Any:
     return api.call("GET", "/v1/users", params=given_only(limit=given.limit, after=given.after))
 
 
@@ -29,20 +41,6 @@ def shown_users(told: Told) -> Iterator[str]:
     yield from map(one_line, told["users"])
     if told["next_after"] is not None:
         yield f"more: --after {one_line(told['next_after'])}"
-
-
-USERS = asking(
-    name="users",
-    does="who has memories, by name",
-    about="Whoever has memories, had some, or said what may become one, by name; for an administrator.",
-    run=printing(_users, shown_users),
-    arguments=(
-        argument("--limit", type=int, default=100, metavar="N", help="most names, 1 to 1000 (100)"),
-        argument("--after", metavar="USER", help="go on after this one"),
-    ),
-    examples=(("semmem users --limit 10 --after bob", "the ten that follow bob"),),
-    prints="the page as the API answers it",
-)
 
 
 # --- status ----------------------------------------------------------------------------------------------------------
@@ -55,22 +53,10 @@ def shown_status(told: Told) -> Iterator[str]:
     yield "works" if told["working"] else "does not work"
 
 
-STATUS = asking(
-    name="status",
-    does="what a running semmem runs on, and a round trip to each part",
-    about="Asks the journal, the store and the embedder for something cheap, now. Exit status 1 where one fails.",
-    run=printing(
-        lambda api, _given: api.call("GET", "/v1/health"), shown_status, lambda told: told.get("working") is False
-    ),
-    examples=(("semmem status --config config.yaml", "does everything work?"),),
-    prints="the round trips as the API answers them",
-)
-
-
 # --- token -----------------------------------------------------------------------------------------------------------
 
 
-def _create(api: Api, given: argparse.Namespace) -> Any:
+def create(api: Api, given: argparse.Namespace) -> Any:
     told = {"role": given.role, "label": given.label, "user_id": given.user, "expires_at": given.expires}
     return api.call("POST", "/v1/tokens", json=told)
 
@@ -83,72 +69,16 @@ def listed_tokens(told: Told) -> Iterator[str]:
         yield f"{row['id']}  {row['role']:8}  {bound}  {row['created_at'][:10]}  {state:7}  {one_line(row['label'])}"
 
 
-def _revoke(api: Api, given: argparse.Namespace) -> Any:
+def revoke(api: Api, given: argparse.Namespace) -> Any:
     if given.user is not None:
         return api.call("DELETE", "/v1/tokens", params={"user_id": given.user})
     return api.call("DELETE", f"/v1/tokens/{segment(given.id)}")
 
 
-TOKEN = Command(
-    name="token",
-    does="tokens of the API: create, list, revoke",
-    about=(
-        "A token says who calls the API and what they may do: an administrator everything, an operator what shows no"
-        " content, a user their own memories, a reader only to read. semmem keeps hashes of them."
-    ),
-    inside=(
-        asking(
-            name="create",
-            does="make a token, which is shown this once",
-            about="The token is the only line on standard output, so that it can be piped to where it is kept.",
-            run=printing(_create, lambda made: [made["token"]]),
-            arguments=(
-                argument("--role", choices=ROLES, required=True, help="what it is good for"),
-                argument("--user", help="the only user it is good for; for a user, and a reader if asked"),
-                argument("--label", default="", help="for whom or what; holds no secret"),
-                argument("--expires", metavar="TIME", help="when it ends, for example 2027-01-01T00:00:00Z"),
-            ),
-            examples=(
-                (
-                    "semmem token create --role user --user alice --label 'her phone'",
-                    "make a token, which is shown this once",
-                ),
-            ),
-            prints="the token with its role, id and times",
-        ),
-        asking(
-            name="list",
-            does="every token, without what it opens with",
-            about=(
-                "A line for each: id, role, whether it is bound to one user, the day it was made, its state and label."
-            ),
-            run=printing(lambda api, _given: api.call("GET", "/v1/tokens"), listed_tokens),
-            examples=(("semmem token list", "every token, without what it opens with"),),
-            prints="the tokens as the API answers them",
-        ),
-        asking(
-            name="revoke",
-            does="take a token back, or all of a user's",
-            about="It opens nothing from the next call on, on every replica that shares the journal.",
-            run=printing(_revoke, lambda done: [f"{done['revoked']} revoked"]),
-            arguments=(
-                one_of(
-                    argument("id", nargs="?", help="as `semmem token list` shows it"),
-                    argument("--user", help="all of this user's"),
-                    required=True,
-                ),
-            ),
-            examples=(("semmem token revoke --user alice", "take a token back, or all of a user's"),),
-            prints="how many were revoked",
-        ),
-    ),
-)
-
-
 # --- switches --------------------------------------------------------------------------------------------------------
 
 
-def _switches(api: Api, given: argparse.Namespace) -> Any:
+def asked_switches(api: Api, given: argparse.Namespace) -> Any:
     wanted = {name: word for name in PARTS if (word := getattr(given, name)) is not None}
     if given.user is None and given.group is None:
         return api.call("GET", "/v1/memory-switches")
@@ -161,10 +91,10 @@ def _switches(api: Api, given: argparse.Namespace) -> Any:
     return api.call("PUT", path, json={part: None if word == UNSAID else word for part, word in new.items()})
 
 
-def _run_switches(given: argparse.Namespace) -> int:
+def switches(given: argparse.Namespace) -> int:
     if (given.reading or given.storing) and given.user is None and given.group is None:
         raise misused("--user", "say whose switches: --user or --group")
-    return printing(_switches, shown_switches)(given)
+    return printing(asked_switches, shown_switches)(given)
 
 
 def shown_switches(told: Told) -> Iterator[str]:
@@ -181,27 +111,128 @@ def _line(told: Told) -> str:
     return f"{one_line(name)}: reading {told['reading'] or UNSAID}, storing {told['storing'] or UNSAID}"
 
 
-SWITCHES = asking(
-    name="switches",
-    does="switch reading or storing off, for a user or a group",
-    about=(
-        "Reading is memories in prompts, storing is turns and what is learnt from them. A user's own word beats that of"
-        " groups, and one group's off that of others. Every replica obeys within seconds. What is not named stays as it"
-        " is; without --reading and --storing the switches are shown, without --user and --group those of all groups."
-    ),
-    run=_run_switches,
-    arguments=(
-        one_of(
-            argument("--user", help="of this user"),
-            argument("--group", help="of everybody in this group, where the user has none of their own"),
-        ),
-        argument("--reading", choices=WORDS, help="memories in prompts; unsaid: as the user's groups have it"),
-        argument("--storing", choices=WORDS, help="turns, and what is learnt from them"),
-    ),
-    examples=(
-        ("semmem switches --user alice --reading off --storing off", "alice has no memory from now on"),
-        ("semmem switches --user alice --reading unsaid --storing unsaid", "as before"),
-        ("semmem switches", "every group with a switch, and how many users have one"),
-    ),
-    prints="the switches as the API answers them",
-)
+# --- model, calibrate ------------------------------------------------------------------------------------------------
+
+
+def export_model(given: argparse.Namespace) -> int:
+    from semmem.ports.errors import EmbedderError
+    from semmem.wiring import models  # imports every embedder
+
+    settings = settings_of(given)
+    model = given.model or settings.memory.embedding.model
+    try:
+        signature, folder = models.export_model(settings, model=model, precision="int8" if given.int8 else "fp32")
+    except EmbedderError as error:
+        raise Failure("NOT_EXPORTED", "", f"not exported: {error}") from error
+    told = {"signature": signature, "folder": str(folder)}
+    answer(given, told, [f"{signature}: {folder}"])
+    return 0
+
+
+def show_model(given: argparse.Namespace) -> int:
+    from semmem.ports.errors import EmbedderError
+    from semmem.wiring.models import embedder  # imports every embedder
+
+    settings = settings_of(given)
+    rules = settings.memory.embedding
+    try:
+        made = embedder(settings)
+    except EmbedderError as error:
+        raise Failure("NO_MODEL", "memory.embedding", str(error)) from error
+    told = {
+        "signature": made.signature,
+        "source": rules.source,
+        "model": rules.remote.model if rules.remote.url else rules.model,
+        "dimension": rules.dimension,
+        "precision": rules.computed_in,
+        "exported_to": str(rules.onnx_folder),
+    }
+    answer(given, told, members(told))
+    return 0
+
+
+def calibrate(given: argparse.Namespace) -> int:
+    from semmem.ports.errors import EmbedderError
+    from semmem.wiring import calibration  # imports every backend
+
+    settings = settings_of(given)
+    try:
+        asyncio.run(calibration.calibrate(settings, given.out, say))
+    except (EmbedderError, calibration.NotCalibrated) as error:
+        raise Failure("NOT_CALIBRATED", "", f"not calibrated: {error}") from error
+    answer(given, {"weights": str(given.out)}, [str(given.out)])
+    return 0
+
+
+# --- reindex ---------------------------------------------------------------------------------------------------------
+
+
+POLL_S = 0.5
+REINDEX_PATH = "/v1/memory/reindex"
+ENDED = frozenset({"none", "kept", "paused"})
+"""States in which nothing more comes by itself."""
+
+
+def reindex(given: argparse.Namespace) -> int:
+    if given.limit is not None and given.limit < 1:
+        raise misused("--limit", "is at least 1")
+    progress = Progress("reindex")
+    told = _reindexed(given, document if given.json else lambda told: drawn(progress, told))
+    progress.end()
+    if given.json and given.drop_old:  # the others' last state was told with their progress
+        document(told)
+    elif not given.json:
+        write(members(told) if given.drop_old else [summary(told)])
+    return 0
+
+
+def _reindexed(given: argparse.Namespace, show: Callable[[Told], None]) -> dict[str, Any]:
+    """By the semmem that runs, or here when none does."""
+    from semmem.ports.errors import SemmemError
+    from semmem.wiring.stores import run  # imports every backend
+
+    settings = settings_of(given)
+    asked: dict[str, Any] = {"force": given.force, "limit": given.limit, "drop": given.drop_old}
+    try:
+        if not given.rollback:
+            return ask(connected(given, settings, timeout_s=2 * TIMEOUT_S), **asked, show=show)
+    except Failure as failure:
+        if failure.code not in (NO_SERVER, NO_TOKEN):
+            raise
+        say(f"no semmem runs here ({failure.reason}): this command does it")
+    try:
+        return asyncio.run(run(settings, **asked, back=given.rollback, say=show))
+    except SemmemError as error:
+        raise Failure("NOT_REINDEXED", "", str(error)) from error
+
+
+def ask(api: Api, *, force: bool, limit: int | None, drop: bool, show: Callable[[Told], None]) -> dict[str, Any]:
+    """Begin, or drop what is kept, and wait for the end; how it ended. Raises Failure."""
+    if drop:
+        dropped: dict[str, Any] = api.call("DELETE", REINDEX_PATH)
+        return dropped
+    told: dict[str, Any] = api.call("POST", REINDEX_PATH, json={"force": force, **given_only(limit=limit)})
+    while told["state"] not in ENDED:
+        show(told)
+        time.sleep(POLL_S)
+        told = api.call("GET", REINDEX_PATH)
+    show(told)
+    return told
+
+
+def drawn(progress: Progress, told: Told) -> None:
+    """How far it is."""
+    if users := int(told.get("users", 0)):
+        progress.at(int(told.get("users_done", 0)), _counted(told), users)
+
+
+def summary(told: Told) -> str:
+    """How it ended, on one line."""
+    if not (users := int(told.get("users", 0))):
+        return f"{told['state']:8} {told['collection']} holds vectors of {told['signature']}"
+    return bar(f"{told['state']:8}", int(told.get("users_done", 0)), users, _counted(told))
+
+
+def _counted(told: Told) -> str:
+    done, users = told.get("users_done", 0), told.get("users", 0)
+    return f"{done} of {users} users, {told.get('memories_done', 0)} memories, {told.get('embedded', 0)} embedded"

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import semmem
 from semmem import __version__
-from semmem.commands.asking import CONNECTION, TOKEN_ENVIRONMENT, connected, settings_of
-from semmem.commands.command import Command, Exit, Failure, argument
+from semmem.commands.asking import connected, settings_of
+from semmem.commands.command import Exit, Failure
 from semmem.commands.terminal import answer, document, say
 from semmem.config import ConfigError, Problem, Settings, examine, remarks
 
@@ -61,14 +61,11 @@ log = logging.getLogger("semmem")
 
 Read = Callable[[], tuple[Settings | None, list[Problem]]]
 
-ANY_KEY = (("SEMMEM_...", "any key: SEMMEM_LISTENERS__API__ADDRESS is listeners.api.address"),)
-FILES = (("config.yaml", "docs/configuration.md lists every key; without a file every default applies"),)
-
 
 # --- check -----------------------------------------------------------------------------------------------------------
 
 
-def _check(given: argparse.Namespace) -> int:
+def check(given: argparse.Namespace) -> int:
     path, here = given.config, not given.elsewhere
     settings, problems = _examined(path, here=here)
     good = None if problems else settings
@@ -116,7 +113,7 @@ def _examined(path: Path | None, *, here: bool) -> tuple[Settings | None, list[P
 # --- serve -----------------------------------------------------------------------------------------------------------
 
 
-def _serve(given: argparse.Namespace) -> int:
+def serve(given: argparse.Namespace) -> int:
     from semmem.telemetry.log_lines import logging_to_stderr  # with numpy, as what is served
 
     path, hangups = given.config, Hangups()
@@ -181,67 +178,12 @@ async def _serve_until_told(
 # --- mcp -------------------------------------------------------------------------------------------------------------
 
 
-def _mcp(given: argparse.Namespace) -> int:
+def mcp(given: argparse.Namespace) -> int:
     from semmem.management.mcp_doors import serve_stdio  # imports an SDK
 
     api = connected(given, settings_of(given))
     asyncio.run(serve_stdio(api.url, api.token, given.user))
     return 0
-
-
-SERVE = Command(
-    name="serve",
-    does="run the sidecar until SIGTERM",
-    about=(
-        "Listens for Envoy, for calls of the management API, and for probes, and prints one line when it is ready. On"
-        " SIGTERM or Ctrl-C it lets answers end and writes down what waits; on SIGHUP it reads its configuration"
-        " again. What it logs goes to standard error."
-    ),
-    run=_serve,
-    arguments=(argument("--config", type=Path, metavar="FILE", help="config.yaml; without it every default applies"),),
-    examples=(("semmem serve --config config.yaml", "as beside Envoy"),),
-    prints="the line that says it is ready",
-    files=(*FILES, ("data_dir", "journal, memories and keys (./data)")),
-    environment=ANY_KEY,
-)
-CHECK = Command(
-    name="check",
-    does="say what is wrong with a configuration; exit status 2 if anything is",
-    about=(
-        "Every problem at once, each with its key, value, reason and remedy; then what is allowed and worse than it"
-        " could be. Nothing is made or left behind."
-    ),
-    run=_check,
-    arguments=(
-        argument("config", type=Path, help="the file"),
-        argument(
-            "--elsewhere", action="store_true", help="it is used on another machine: leave out folders and the model"
-        ),
-    ),
-    examples=(
-        ("semmem check config.yaml", "on the machine where it is used"),
-        ("semmem check --elsewhere config.yaml", "where it is written"),
-    ),
-    prints="the verdict with every problem and remark",
-    files=FILES,
-    environment=ANY_KEY,
-)
-MCP = Command(
-    name="mcp",
-    does="tools for a model on standard input and output, over a running semmem",
-    about=(
-        "Speaks the Model Context Protocol over stdio: search, add, list, update, delete and clear, each a call of"
-        " the API with the rights of the token. Needs the package mcp. Ends when its input does."
-    ),
-    run=_mcp,
-    arguments=(
-        argument("--user", help="whose memories; with a token that is bound to a user not needed"),
-        *CONNECTION,
-    ),
-    examples=(("semmem mcp --token-env ALICES_TOKEN --config config.yaml", "in the settings of an assistant"),),
-    files=FILES,
-    environment=TOKEN_ENVIRONMENT,
-)
 
 
 # --- demo ------------------------------------------------------------------------------------------------------------
@@ -251,7 +193,7 @@ CLONE = Path(semmem.__file__).parents[1]
 """Where the demo lies when this is a clone; nothing of it is installed with the package."""
 
 
-def _demo(given: argparse.Namespace) -> int:
+def demo(given: argparse.Namespace) -> int:
     if not (CLONE / "demo" / "__main__.py").is_file():
         reason = "the demo is not installed with the package: clone the repository, and run semmem demo from there"
         raise Failure("NO_DEMO", str(CLONE), reason)
@@ -279,32 +221,3 @@ def _played(options: list[str], output: object) -> int:
         except KeyboardInterrupt:
             demo.wait()
             return Exit.INTERRUPTED
-
-
-DEMO = Command(
-    name="demo",
-    does="play two conversations through a real Envoy, with everything it needs",
-    about=(
-        "Starts a stand-in model, semmem and Envoy on this machine, tells a fact in one conversation, asks for it in"
-        " another, and shows what the model was given. Runs from a clone of the repository; `make demo` installs the"
-        " Envoy that it needs."
-    ),
-    run=_demo,
-    arguments=(
-        argument("--stay", action="store_true", help="stay up afterwards, until Ctrl-C"),
-        argument("--upstream", metavar="URL", help="a real model server instead of the stand-in"),
-        argument("--data-dir", type=Path, metavar="FOLDER", help="everything it writes is below it (.demo)"),
-        argument("--port", type=int, metavar="N", help="Envoy's, and the next two for semmem; 0: any free ones"),
-        argument("--envoy", type=Path, metavar="FILE", help="the Envoy binary (.venv-envoy/bin/envoy)"),
-    ),
-    examples=(
-        ("semmem demo", "half a minute, and nothing is left running"),
-        ("semmem demo --stay --port 10000", "to try it by hand"),
-    ),
-    prints="whether it passed, and in how many seconds (what it says goes to standard error)",
-    files=((".demo", "what it writes: logs, memories and configuration"),),
-    environment=(
-        ("FACT, QUESTION, EXPECT, USER_ID", "what is said, asked and expected, and by whom"),
-        ("UPSTREAM_MODEL, UPSTREAM_API_KEY", "with --upstream: the model's name, and a key for its server"),
-    ),
-)

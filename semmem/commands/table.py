@@ -1,4 +1,4 @@
-"""Every command, in the order in which help shows them, and the parser of them all; with ``semmem completion``, whose
+"""What every command of commands.toml does, and the parser of them all; with ``semmem completion``, whose
 scripts are made from that parser and hold all of it, so that a shell asks nobody at every key."""
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from functools import cache, partial
 from pathlib import Path
 
 from semmem import __version__
-from semmem.commands import conversing, copies, doctor, forgetting, memories, models, operating, serving
-from semmem.commands.command import Command, Parser, argument
-from semmem.commands.manual import help_command, page_of, text
+from semmem.commands import copies, doctor, forgetting, memories, operating, serving
+from semmem.commands.asking import printing
+from semmem.commands.command import Command, Parser, Run, declared
+from semmem.commands.manual import page_of, text, told_of
 from semmem.commands.terminal import answer
 from semmem.config import Settings
 
@@ -188,25 +189,14 @@ SCRIPTS: Mapping[str, Callable[[Parser], str]] = {
 """What each shell is given."""
 
 
-def _complete(given: argparse.Namespace) -> int:
+def complete(given: argparse.Namespace) -> int:
     script = SCRIPTS[given.shell](root_parser())
     answer(given, {"shell": given.shell, "script": script}, script.splitlines())
     return 0
 
 
-COMPLETION = Command(
-    name="completion",
-    does="a script that completes commands and options in bash, zsh or fish",
-    about="Made from the commands that this version has; make it anew after an upgrade.",
-    run=_complete,
-    arguments=(argument("shell", choices=sorted(SCRIPTS), help="bash, fish or zsh"),),
-    examples=(
-        ("source <(semmem completion bash)", "bash, this shell alone"),
-        ("semmem completion zsh > ~/.zfunc/_semmem", "zsh, with ~/.zfunc in fpath"),
-        ("semmem completion fish > ~/.config/fish/completions/semmem.fish", "fish"),
-    ),
-    prints="the script in a document",
-)
+def tell(given: argparse.Namespace) -> int:
+    return told_of(root_parser(), given)
 
 
 # --- the table -------------------------------------------------------------------------------------------------------
@@ -224,46 +214,58 @@ def _about() -> str:
     )
 
 
+RUNS: Mapping[str, Run] = {
+    "serve": serving.serve,
+    "check": serving.check,
+    "demo": serving.demo,
+    "preview": printing(memories.preview, memories.table),
+    "list": memories.listed,
+    "show": printing(memories.history, memories.shown_memory),
+    "add": memories.add,
+    "forget": forgetting.forget,
+    "conversations list": printing(memories.conversations, memories.shown_conversations),
+    "conversations show": printing(memories.conversation, memories.shown_conversation),
+    "conversations export": memories.export_conversation,
+    "conversations delete": printing(
+        memories.delete_conversation, lambda gone: [f"{gone['messages']} messages deleted"]
+    ),
+    "export": copies.export,
+    "import": copies.take,
+    "backup": copies.backup,
+    "restore": copies.restore,
+    "erasures": copies.known_erasures,
+    "journal recover": copies.recover,
+    "journal import": copies.adopt,
+    "reindex": operating.reindex,
+    "calibrate": operating.calibrate,
+    "model export": operating.export_model,
+    "model show": operating.show_model,
+    "token create": printing(operating.create, lambda made: [made["token"]]),
+    "token list": printing(lambda api, _given: api.call("GET", "/v1/tokens"), operating.listed_tokens),
+    "token revoke": printing(operating.revoke, lambda done: [f"{done['revoked']} revoked"]),
+    "users": printing(operating.users, operating.shown_users),
+    "switches": operating.switches,
+    "status": printing(
+        lambda api, _given: api.call("GET", "/v1/health"),
+        operating.shown_status,
+        lambda told: told.get("working") is False,
+    ),
+    "doctor": doctor.doctor,
+    "mcp": serving.mcp,
+    "completion": complete,
+    "help": tell,
+}
+VERSION = {"name": "--version", "action": "version", "help": "print the version, and end"}
+
+
 @cache
 def root_parser() -> Parser:
     """Of ``semmem`` itself."""
-    return Parser(ROOT, "semmem", lambda parser: text(page_of(parser)))
-
-
-COMMANDS = (
-    serving.SERVE,
-    serving.CHECK,
-    serving.DEMO,
-    memories.PREVIEW,
-    memories.LIST,
-    memories.SHOW,
-    memories.ADD,
-    forgetting.FORGET,
-    conversing.CONVERSATIONS,
-    copies.EXPORT,
-    copies.IMPORT,
-    copies.BACKUP,
-    copies.RESTORE,
-    copies.ERASURES,
-    copies.JOURNAL,
-    models.REINDEX,
-    models.CALIBRATE,
-    models.MODEL,
-    operating.TOKEN,
-    operating.USERS,
-    operating.SWITCHES,
-    operating.STATUS,
-    doctor.DOCTOR,
-    serving.MCP,
-    COMPLETION,
-    help_command(lambda: root_parser()),
-)
-ROOT = Command(
-    name="semmem",
-    does="long-term memory per user, beside Envoy",
-    about=_about(),
-    arguments=(
-        argument("--version", action="version", version=f"semmem {__version__}", help="print the version, and end"),
-    ),
-    inside=COMMANDS,
-)
+    root = Command(
+        name="semmem",
+        does="long-term memory per user, beside Envoy",
+        about=_about(),
+        arguments=[VERSION | {"version": f"semmem {__version__}"}],
+        inside=declared(RUNS),
+    )
+    return Parser(root, "semmem", lambda parser: text(page_of(parser)))

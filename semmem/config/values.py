@@ -3,20 +3,17 @@ texts are in values.toml."""
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 UNIX_SOCKET_BYTES_MAX = 107
 """``sun_path`` of unix(7) holds 108 bytes with its closing NUL."""
@@ -36,7 +33,7 @@ _NONE: Any = object()
 _LOOKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-Rules = TypeVar("Rules", bound="DataclassInstance")
+Made = TypeVar("Made")
 
 
 class Section(BaseModel):
@@ -57,14 +54,14 @@ class Section(BaseModel):
             return cls.restart
         return next((reason for names, reason in cls.restart.items() if name in names.split()), "")
 
-    def fill(self, rules: type[Rules], *, prefix: str = "", **others: Any) -> Rules:
-        """Rules whose fields are keys here, behind ``prefix``: of the same name, or of the same time in another unit.
+    def fill(self, make: Callable[..., Made], *given: Any, prefix: str = "", **others: Any) -> Made:
+        """What is made of keys here, behind ``prefix``: of the same name, or of the same time in another unit.
 
-        ``others``: fields that are no key here, or have another value. A field that is neither keeps its default.
+        ``given``, ``others``: what is no key here, or has another value. What is neither keeps its default.
         """
-        names = [field.name for field in dataclasses.fields(rules) if field.name not in others]
+        names = [name for name in [*signature(make).parameters][len(given) :] if name not in others]
         found = {name: value for name in names if (value := self._value(prefix + name)) is not _NONE}
-        return rules(**found, **others)
+        return make(*given, **found, **others)
 
     def _value(self, name: str) -> Any:
         if hasattr(self, name) or not name.endswith("_s"):

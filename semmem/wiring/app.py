@@ -28,15 +28,14 @@ from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.metering import watch_loop
 from semmem.telemetry.metrics import Metrics
-from semmem.wiring import conversations, learning, maintenance, request
 from semmem.wiring import erasure as erasing
+from semmem.wiring import features, learning, maintenance, request
 from semmem.wiring.backends import open_backends, tracing
-from semmem.wiring.front import front, serve
 from semmem.wiring.maintenance import CANNOT_WRITE, StoreWatch
 from semmem.wiring.parts import Parts, metrics_page
 from semmem.wiring.reload import Read, Reloading
 from semmem.wiring.replicas import Kept
-from semmem.wiring.serving import Serving, Workshop
+from semmem.wiring.serving import Serving, Workshop, front, serve
 
 log = logging.getLogger(__name__)
 
@@ -176,10 +175,10 @@ class App:
             here = parts.replicas
             is_counted = (lambda: True) if here is None else (lambda: here.is_counted)
             parts.opened.news.begin(self._tasks, Kept(backends.store, parts.shown), is_counted)
-        if (placer := conversations.placer(settings, parts.patient)) is not None:
+        if (placer := features.placer(settings, parts.patient)) is not None:
             self._tasks.keep("vectors of conversations", placer.run)
-        if self._tracing.run is not None:
-            self._tasks.keep("traces", self._tracing.run)
+        if self._tracing.export is not None:
+            self._tasks.keep("traces", self._tracing.export.run)
         self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)

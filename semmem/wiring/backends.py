@@ -6,11 +6,11 @@ import asyncio
 import logging
 import math
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from semmem import __version__
 from semmem.backends import key_file
@@ -19,7 +19,7 @@ from semmem.backends.worker_process import WorkerProcess
 from semmem.background import OffloadThreads
 from semmem.backup import BackupError
 from semmem.backup.restoring import is_unfinished
-from semmem.config.settings import Settings, TracingSection
+from semmem.config.settings import Settings
 from semmem.lifecycle.change_news import AttentiveStore
 from semmem.lifecycle.hiding_store import HidingStore, Marks
 from semmem.lifecycle.write_gate import WriteGate
@@ -41,6 +41,9 @@ from semmem.wiring import models, stores
 from semmem.wiring.models import ModelClients
 from semmem.wiring.replicas import News, news
 from semmem.wiring.stores import ROWS_PER_MEMORY
+
+if TYPE_CHECKING:
+    from semmem.telemetry.tracing import SpanExport
 
 log = logging.getLogger(__name__)
 
@@ -131,17 +134,16 @@ def hot_memories(settings: Settings, store: Store, spawn: Spawn, offload: Offloa
         staleness_s = math.inf
         if settings.deployment.replicas > 1:
             staleness_s, told_staleness_s = REPLICA_STALENESS_S, rules.told_staleness_s
-    return HotMemories(
+    return rules.fill(
+        HotMemories,
         store,
         spawn=spawn,
         offload=offload,
-        bytes_max=rules.bytes_max,
         users_max=math.inf if rules.users_max is None else rules.users_max,
         memories_max=math.inf if rules.memories_max is None else rules.memories_max,
         rows_max=ROWS_PER_MEMORY * settings.memory.max_memories_per_user,
         staleness_s=staleness_s,
         told_staleness_s=told_staleness_s,
-        loads_max=rules.loads_max,
         load_timeout_s=server.call_timeout_s,
     )
 
@@ -171,17 +173,17 @@ class TracingError(SemmemError):
     """Traces are wanted and cannot be made."""
 
 
-async def _nothing() -> None:
-    """There are no spans."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """``run`` sends spans until it is cancelled (None: there are none), ``last_word`` what is left of them."""
+    """``export`` sends spans until it is cancelled; None: there are none."""
 
     tracer: Tracer = NO_TRACER
-    run: Callable[[], Coroutine[Any, Any, None]] | None = None
-    last_word: Callable[[], Awaitable[object]] = _nothing
+    export: SpanExport | None = None
+
+    async def last_word(self) -> None:
+        """Send what is left of them."""
+        if self.export is not None:
+            await self.export.drained(DRAIN_S)
 
 
 def tracing(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Tracing:
@@ -194,43 +196,20 @@ def tracing(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Trac
     except ModuleNotFoundError:
         raise TracingError("tracing.endpoint needs packages: pip install 'semmem[otel]'") from None
     value = rules.credential.get_secret_value()
-    exporter = otlp_exporter(
-        rules.endpoint,
-        headers={rules.header: value} if value else {},
-        ca_file=rules.ca_file,
-        timeout_s=rules.timeout_s,
-    )
+    exporter = rules.fill(otlp_exporter, rules.endpoint, headers={rules.header: value} if value else {})
     threads = OffloadThreads()
-    export = SpanExport(
-        exporter,
-        metrics.trace_spans,
-        offload=threads,
-        queue_max=rules.queue_max,
-        batch_max=rules.batch_max,
-        interval_s=rules.interval_s,
-    )
+    export = rules.fill(SpanExport, exporter, metrics.trace_spans, offload=threads)
     stack.push_async_callback(threads.close)
     stack.callback(export.close)  # before the threads: it ends what they wait for
-
-    async def last_word() -> None:
-        await export.drained(DRAIN_S)
-
-    telling = Telling(
-        content=rules.content,
-        user_hmac_secret=rules.user_hmac_secret.get_secret_value().encode(),
-        store_id=_store_id(settings),
-    )
-    tracer = OtelTracer(export, ratio=rules.sample_ratio, telling=telling, resource=_resource(rules))
-    return Tracing(tracer, export.run, last_word)
-
-
-def _resource(rules: TracingSection) -> dict[str, str]:
-    """What every trace says of this process. The id tells replicas apart, and means nothing beyond."""
-    return {
+    user_hmac_secret = rules.user_hmac_secret.get_secret_value().encode()
+    telling = rules.fill(Telling, user_hmac_secret=user_hmac_secret, store_id=_store_id(settings))
+    resource = {  # what every trace says of this process; the id tells replicas apart, and means nothing beyond
         "service.name": rules.service_name,
         "service.version": __version__,
         "service.instance.id": str(uuid.uuid4()),
     }
+    tracer = OtelTracer(export, ratio=rules.sample_ratio, telling=telling, resource=resource)
+    return Tracing(tracer, export)
 
 
 def _store_id(settings: Settings) -> str:

@@ -34,8 +34,8 @@ from semmem.ports.events import Announce
 from semmem.reindex.movable_store import WithVectors
 from semmem.wiring import models
 from semmem.wiring.backends import FENCE_KEY_FILE, Opened
-from semmem.wiring.conversations import limits
 from semmem.wiring.erasure import holds
+from semmem.wiring.features import limits
 from semmem.wiring.maintenance import quota
 from semmem.wiring.stores import journal as configured_journal
 from semmem.wiring.stores import milvus

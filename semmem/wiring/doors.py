@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from hashlib import blake2b
 from secrets import token_bytes
 
+from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
 from semmem.envoy.service import DoorLimits
-from semmem.extraction.screen import Ruling, screen_text
+from semmem.extraction.screen import screen_text
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
 from semmem.lifecycle.holds import Holds
@@ -23,12 +23,11 @@ from semmem.management.memories import WriteScreen
 from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at
 from semmem.ports.events import Announce
-from semmem.retrieval.context import FENCE_MARKERS
 from semmem.retrieval.fence import Fence
 from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from semmem.wiring.backends import Backends
-from semmem.wiring.learning import dedup
+from semmem.wiring.learning import dedup, screening
 from semmem.wiring.maintenance import consolidator
 
 GRPC_OVERHEAD_BYTES = 1024 * 1024
@@ -41,22 +40,21 @@ def door_limits(settings: Settings) -> DoorLimits:
     return limits.fill(DoorLimits, message_bytes_max=body_bytes_max + GRPC_OVERHEAD_BYTES)
 
 
-def access(settings: Settings, tokens: Tokens | None, web_tokens: VerifiedWebTokens | None) -> AccessRules:
-    return AccessRules(
-        admin_token=settings.listeners.api.admin_token.get_secret_value(),
-        trusted_headers=settings.listeners.api.trusted_headers,
+def access(
+    settings: Settings, tokens: Tokens | None = None, web_tokens: VerifiedWebTokens | None = None
+) -> AccessRules:
+    return settings.listeners.api.fill(
+        AccessRules,
+        settings.listeners.api.admin_token.get_secret_value(),
         user_chars_max=settings.identity.user_chars_max,
         tokens=tokens,
         web_tokens=web_tokens,
     )
 
 
-def web_tokens(settings: Settings) -> VerifiedWebTokens | None:
+def web_tokens(rules: JwtSection) -> VerifiedWebTokens | None:
     """None where no keys are configured."""
-    rules = settings.listeners.api.jwt
-    if not rules.keys:
-        return None
-    return VerifiedWebTokens(keys_at(rules.keys), rules.fill(WebTokenRules))
+    return VerifiedWebTokens(keys_at(rules.keys), rules.fill(WebTokenRules)) if rules.keys else None
 
 
 def door(settings: Settings) -> DoorRules:
@@ -66,14 +64,7 @@ def door(settings: Settings) -> DoorRules:
 
 def write_screen(settings: Settings, announce: Announce) -> WriteScreen:
     """What the API is told is as long as the API says; otherwise as what is learnt."""
-    rules = settings.memory.write_screen
-    screening = partial(
-        screen_text,
-        on_secret=Ruling(rules.secrets),
-        on_instruction=Ruling(rules.instructions),
-        own_markers=FENCE_MARKERS,
-    )
-    return WriteScreen(screening, announce=announce)
+    return WriteScreen(screening(settings, screen_text), announce=announce)
 
 
 def curation(settings: Settings, backends: Backends, announce: Announce, *, holds: Holds) -> Curation:
@@ -100,18 +91,18 @@ PURPOSE = b"semmem: names of users in the audit log"
 KEY_BYTES, NAME_BYTES = 32, 16
 
 
-def guards(settings: Settings, backends: Backends, announce: Announce) -> Guards:
+def guards(settings: Settings, backends: Backends, limits: RateLimits, announce: Announce) -> Guards:
     """What stands between the API's door and its routes."""
     once = settings.listeners.api.idempotency.fill(IdempotencyRules)
     return Guards(
-        limits=rate_limits(settings, announce),
+        limits=limits,
         idempotency=Idempotency(backends.journal, once, clock=time.time),
         audit=audit(settings, backends.fence or Fence(token_bytes(KEY_BYTES)), announce),
     )
 
 
-def rate_limits(settings: Settings, announce: Announce) -> RateLimits:
-    return RateLimits(settings.listeners.api.rate_limit.fill(RateRules), announce=announce)
+def rate_limits(rules: RateLimitSection, announce: Announce) -> RateLimits:
+    return RateLimits(rules.fill(RateRules), announce=announce)
 
 
 def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:

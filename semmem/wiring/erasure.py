@@ -92,28 +92,16 @@ def erasure(
     elsewhere: Elsewhere | None = None,
 ) -> Erasure:
     rules = settings.erasure
-    sparing = Sparing(
-        backends.store,
-        hidden.everything,
-        backends.journal,
-        embedder,
-        hides=hidden.marks.cover,
-        clock=time.time,
-        wait_s=rules.wait_s,
-    )
-    return Erasure(
-        backends.store,
-        hidden.everything,
-        backends.journal,
+    known = backends.store, hidden.everything, backends.journal
+    sparing = rules.fill(Sparing, *known, embedder, hides=hidden.marks.cover, clock=time.time)
+    return rules.fill(
+        Erasure,
+        *known,
         hidden.marks,
         here,
         waiting,
         sparing,
         clock=time.time,
-        wait_s=rules.wait_s,
-        answer_s=rules.answer_s,
-        hidden_s=rules.hidden_s,
-        pending_max=rules.pending_max,
         announce=announce,
         elsewhere=elsewhere,
     )
@@ -124,15 +112,8 @@ def elsewhere(settings: Settings, backends: Backends, hidden: HidingStore, here:
     rules = settings.erasure
     if not settings.journal.url:
         return None
-    return Elsewhere(
-        backends.journal,
-        hidden.marks,
-        here,
-        settle_s=rules.wait_s,
-        obey_s=rules.replicas_wait_s,
-        hidden_s=rules.hidden_s,
-        pending_max=rules.pending_max,
-    )
+    settle_s, obey_s = rules.wait_s, rules.replicas_wait_s
+    return rules.fill(Elsewhere, backends.journal, hidden.marks, here, settle_s=settle_s, obey_s=obey_s)
 
 
 async def finish_pending(erasure: Erasure, retry_s: float) -> None:

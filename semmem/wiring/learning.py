@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from semmem.background.at_once import AtOnceLearner
 from semmem.background.learner import Learner, PatientEmbedder
@@ -25,7 +26,7 @@ from semmem.extraction.pipeline import Learning, choose_extractor
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchLearnt
 from semmem.extraction.rules import RulesExtractor, facts_in
-from semmem.extraction.screen import Ruling, screen
+from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.session_summary import SessionSummariser
 from semmem.extraction.storing import Storing
 from semmem.extraction.unlearning import Erase, Unlearning
@@ -53,13 +54,11 @@ READER_START_S = 5.0
 def learner(
     settings: Settings, backends: Backends, announce: Announce, batches: Learning, tracer: Tracer = NO_TRACER
 ) -> Learner:
-    extraction = settings.memory.extraction
-    return Learner(
+    return settings.memory.extraction.fill(
+        Learner,
         backends.journal,
         learn(batches, announce, tracer),
         rules=batch_rules(settings),
-        concurrency=extraction.concurrency,
-        poll_interval_s=extraction.poll_interval_s,
         last_write=backends.journal.last_write,
     )
 
@@ -116,14 +115,12 @@ def at_once(
     extraction = settings.memory.extraction
     if not extraction.at_once:
         return None
-    return AtOnceLearner(
+    return extraction.fill(
+        AtOnceLearner,
         reading(settings, backends, batches),
         batches.settling,
         holds(settings, backends),
-        queue_max=extraction.at_once_queue_max,
-        concurrency=extraction.at_once_concurrency,
-        wait_s=extraction.at_once_wait_s,
-        left_s=extraction.at_once_left_s,
+        prefix="at_once_",
         can_learn=can_learn,
         announce=announce,
         tracer=tracer,
@@ -161,13 +158,8 @@ def learning(
         backends.embedder,
         dedup(settings, backends),
         quota=quota(settings, backends, announce),
-        screening=partial(
-            screen,
-            chars_min=memory.write_screen.fact_chars_min,
-            chars_max=memory.write_screen.fact_chars_max,
-            on_secret=Ruling(memory.write_screen.secrets),
-            on_instruction=Ruling(memory.write_screen.instructions),
-            own_markers=FENCE_MARKERS,
+        screening=screening(
+            settings, screen, chars_min=memory.write_screen.fact_chars_min, chars_max=memory.write_screen.fact_chars_max
         ),
         work=backends.worker or IN_THREAD,
         screen_budget_s=memory.extraction.batch_budget_s,
@@ -203,6 +195,13 @@ def learning(
     )
 
 
+def screening(settings: Settings, judge: Callable[..., Screened], **limits: int) -> Callable[..., Screened]:
+    """``judge`` with what is configured for secrets and instructions, and without what is put around memories."""
+    rules = settings.memory.write_screen
+    rulings = {"on_secret": Ruling(rules.secrets), "on_instruction": Ruling(rules.instructions)}
+    return partial(judge, **rulings, own_markers=FENCE_MARKERS, **limits)
+
+
 def _tell_what_is_uncalibrated(settings: Settings, backends: Backends) -> None:
     """Log what learning knows nothing of the configured embedding model for, once at the start."""
     extraction, signature = settings.memory.extraction, backends.embedder.signature
@@ -216,12 +215,11 @@ def _tell_what_is_uncalibrated(settings: Settings, backends: Backends) -> None:
 def local_extractor(settings: Settings, backends: Backends, announce: Announce) -> RulesExtractor:
     """What learns without a language model: batches where there is none, and every turn at once."""
     extraction = settings.memory.extraction
-    return RulesExtractor(
+    return extraction.fill(
+        RulesExtractor,
         backends.embedder,
         facts_per_batch=extraction.facts_per_batch_max,
         work=backends.worker or IN_THREAD,
-        turn_budget_s=extraction.turn_budget_s,
-        batch_budget_s=extraction.batch_budget_s,
         announce=announce,
     )
 
@@ -259,23 +257,11 @@ def _by_model(
     rules, model = settings.memory.extraction, settings.external_model("memory_extraction")
     if model is None or rules.engine == "rules":
         return None, None, None
-    client, timeout_s = backends.models[model.model_role], model.llm_timeout_seconds
+    client = backends.models[model.model_role]
     upstream = client if rules.model == "upstream" else None  # where the models of the turns' own requests are asked
-    extractor = LlmExtractor(
-        client,
-        timeout_s=timeout_s,
-        facts_max=rules.facts_per_batch_max,
-        custom_instructions=rules.custom_instructions,
-        categories=rules.categories,
-        upstream=upstream,
-    )
-    judge = ModelJudge(client, timeout_s=timeout_s, upstream=upstream)
-    summariser = SessionSummariser(
-        client,
-        timeout_s=timeout_s,
-        chars_max=min(SUMMARY_CHARS_MAX, settings.memory.write_screen.fact_chars_max),
-        custom_instructions=rules.custom_instructions,
-        categories=rules.categories,
-        upstream=upstream,
-    )
+    asked: dict[str, Any] = {"timeout_s": model.llm_timeout_seconds, "upstream": upstream}
+    extractor = rules.fill(LlmExtractor, client, facts_max=rules.facts_per_batch_max, **asked)
+    judge = ModelJudge(client, **asked)
+    chars_max = min(SUMMARY_CHARS_MAX, settings.memory.write_screen.fact_chars_max)
+    summariser = rules.fill(SessionSummariser, client, chars_max=chars_max, **asked)
     return extractor, judge if rules.contradiction_check else None, summariser if rules.episodic_summary else None

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from semmem.backends.embedding.bag_of_words import SIGNATURE_PREFIX, BagOfWords
 from semmem.backends.embedding.cached import CachedEmbedder
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def embedder(settings: Settings) -> Embedder:
     """What is configured to make vectors, behind its cache. Blocking: may read 90 MB. Raises EmbedderError."""
     rules = settings.memory.embedding
-    return CachedEmbedder(chosen(rules), entries_max=rules.cache_entries_max, ttl_s=rules.cache_ttl_s)
+    return rules.fill(CachedEmbedder, chosen(rules), prefix="cache_")
 
 
 def chosen(rules: EmbeddingSection, **others: Unpack[Limits]) -> Embedder:
@@ -83,35 +83,24 @@ def _is_here(rules: EmbeddingSection) -> bool:
 def _remote(rules: EmbeddingSection) -> HttpEmbedder:
     remote = rules.remote
     log.info("embedding with %s on a server", remote.model)
-    return HttpEmbedder(
-        remote.url,
-        remote.model,
-        dimension=rules.dimension,
-        api_key=remote.api_key.get_secret_value() or None,
-        timeout_s=remote.timeout_ms / 1000,
-        batch_max=remote.batch_max,
-        calls_max=remote.calls_max,
-    )
+    api_key = remote.api_key.get_secret_value() or None
+    return remote.fill(HttpEmbedder, remote.url, remote.model, dimension=rules.dimension, api_key=api_key)
 
 
 def _static(rules: EmbeddingSection, **others: Unpack[Limits]) -> StaticEmbedder:
     log.info("embedding with the static model in %s", rules.static_dir)
-    return StaticEmbedder(Path(rules.static_dir), dimension=rules.dimension, **_limits(rules, others))
+    return rules.fill(StaticEmbedder, Path(rules.static_dir), **_limits(rules, others))
 
 
 def _words(rules: EmbeddingSection, **others: Unpack[Limits]) -> BagOfWords:
     log.warning("no embedding model: %s (memory.embedding.source)", WITHOUT_A_MODEL)
-    return BagOfWords(lambda text: terms(words(text)), dimension=rules.dimension, **_limits(rules, others))
+    return rules.fill(BagOfWords, lambda text: terms(words(text)), **_limits(rules, others))
 
 
-def _limits(rules: EmbeddingSection, others: Limits) -> Limits:
+def _limits(rules: EmbeddingSection, others: Limits) -> dict[str, Any]:
     """The configured ones, but for ``others``."""
-    configured: Limits = {
-        "workers": rules.workers,
-        "batch_max": rules.batch_max,
-        "background_batch_max": rules.background_batch_max,
-    }
-    return {**configured, **others}
+    names = ("workers", "batch_max", "background_batch_max")
+    return {name: getattr(rules, name) for name in names} | others
 
 
 def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmbedder | SentenceTransformersEmbedder:
@@ -129,8 +118,8 @@ def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmb
             log.info("embedding with %s on PyTorch, which is slower: %s", rules.model, error)
         else:
             log.info("embedding with %s on ONNX Runtime, %s", rules.model, there.about.precision)
-            return OnnxEmbedder(there, dimension=rules.dimension, threads=rules.threads, **limits)
-    return SentenceTransformersEmbedder(rules.model, dimension=rules.dimension, threads=rules.threads, **limits)
+            return rules.fill(OnnxEmbedder, there, **limits)
+    return rules.fill(SentenceTransformersEmbedder, **limits)
 
 
 def _for_onnx(rules: EmbeddingSection) -> Exported:
@@ -218,12 +207,12 @@ class ModelClients:
 
 def model(rules: ExternalModel, metrics: Metrics) -> ServedModel:
     """One language model. Raises ValueError for an endpoint that is none."""
-    client = OpenAIModel(
+    client = rules.fill(
+        OpenAIModel,
         rules.llm_endpoint.base_url,
         rules.llm_model_name,
         api_key=rules.api_key.get_secret_value() or None,
         max_tokens=rules.output_tokens_max,
-        temperature=rules.temperature,
         retries=RETRIES[rules.model_role],
     )
     return MeteredModel(client, metrics, rules.model_role, name=rules.llm_model_name)

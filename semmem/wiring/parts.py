@@ -40,12 +40,10 @@ from semmem.upkeep.maintenance import Maintenance
 from semmem.wiring import backup, learning, maintenance, request, stores
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Backends, Opened
-from semmem.wiring.compression import Compression
-from semmem.wiring.conversations import ConversationRecord
+from semmem.wiring.features import Compression, ConversationRecord, Recording
 from semmem.wiring.maintenance import HousekeepingLoop, StoreWatch
 from semmem.wiring.models import has_no_model
 from semmem.wiring.replicas import Replicas, nobody_is_told
-from semmem.wiring.usage import Recording
 
 WARM_SHARE = 0.5
 """Of the time that a request gives the store, a read and a search of nothing take no more in a store that is warm."""
@@ -181,11 +179,11 @@ def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
     extraction = settings.memory.extraction
     if not extraction.drift_threshold or has_no_model(backends.embedder.signature):
         return None
-    return DriftWatch(
+    return extraction.fill(
+        DriftWatch,
         backends.journal,
         backends.embedder,
-        threshold=extraction.drift_threshold,
-        turns_min=extraction.drift_turns_min,
+        prefix="drift_",
         look_back_s=extraction.session_idle_s,
         strip_block=without_tags,
         last_write=backends.journal.last_write,

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from semmem.config import Problem, Settings, changed_keys, digest, restart_reasons
 from semmem.management.engine_api import LastReload, Reload, ReloadState
@@ -26,12 +26,7 @@ Read = Callable[[], tuple[Settings | None, Sequence[Problem]]]
 """The configuration as it is written now, and what is wrong with it. Blocking."""
 
 
-class _Made(Protocol):
-    @property
-    def settings(self) -> Settings: ...
-
-
-Made = TypeVar("Made", bound=_Made)
+Made = TypeVar("Made")
 
 
 @dataclass(eq=False)

@@ -117,13 +117,7 @@ def _redis(settings: Settings) -> ListeningBus | None:
         from semmem.backends.redis import RedisNews  # an optional package
     except ModuleNotFoundError:
         raise NewsError("memory.hot_cache.redis needs a package: pip install 'semmem[redis]'") from None
-    return RedisNews(
-        rules.url,
-        password=rules.password.get_secret_value(),
-        ca_file=rules.ca_file,
-        channel=rules.channel,
-        timeout_s=rules.timeout_s,
-    )
+    return rules.fill(RedisNews, password=rules.password.get_secret_value())
 
 
 log = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 from semmem.background import OffloadThreads
@@ -23,7 +24,6 @@ from semmem.ports.spans import NO_TRACER, Place, Tracer
 from semmem.request.body_work import BodyWork
 from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.identity import IdentityRules
-from semmem.request.permission import PermissionRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, SHIPPED_READER, Reader, Trained, UnusableWeights
@@ -38,7 +38,7 @@ from semmem.retrieval.search import Fusion, Strategy
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import RecoveryRules
 from semmem.wiring.backends import Backends
-from semmem.wiring.conversations import looks_back, past_talks
+from semmem.wiring.features import looks_back, past_talks
 
 log = logging.getLogger(__name__)
 
@@ -71,18 +71,10 @@ def identity(settings: Settings) -> IdentityRules:
     )
 
 
-def permission_rules(settings: Settings) -> PermissionRules:
-    return settings.memory.fill(PermissionRules)
-
-
 def verdict_rules(settings: Settings) -> VerdictRules:
-    signals = settings.signals
-    return VerdictRules(
-        fact=VerdictSource(signals.fact_header, signals.fact_metadata),
-        tool=VerdictSource(signals.tool_header, signals.tool_metadata),
-        blocked=VerdictSource(signals.blocked_header, signals.blocked_metadata),
-        pii=VerdictSource(signals.pii_header, signals.pii_metadata),
-    )
+    found_at = partial(settings.signals.fill, VerdictSource)
+    names = ("fact", "tool", "blocked", "pii")
+    return VerdictRules(**{name: found_at(prefix=f"{name}_") for name in names})
 
 
 def journal_writer(

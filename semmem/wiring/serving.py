@@ -1,4 +1,5 @@
-"""What is made of settings that a reload takes up: the road of a request, the API, learning.
+"""What is made of settings that a reload takes up: the road of a request, the API, learning; and the listeners that it
+stands behind.
 
 It is made as a whole, beside what serves, and then put in its place in one go. Whatever began before ends with what it
 began with: no request is served by a mixture of two configurations.
@@ -6,17 +7,24 @@ began with: no request is served by a mixture of two configurations.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Protocol
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from semmem.compression.making import Making
-from semmem.config.listeners_section import JwtSection, RateLimitSection
+from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
+from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import ExternalProcessor, MessageTimeouts, OpenStreams, no_streams
+from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.exchange import Exchange
 from semmem.exchange.explaining import Explaining
 from semmem.lifecycle.everybody import ErasureOfAll
@@ -35,26 +43,29 @@ from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.memories import Memories
 from semmem.management.retrieval import States, state_routes
 from semmem.management.routes import MetadataLimits
-from semmem.management.server import add_studio
+from semmem.management.server import HttpListener, add_studio
 from semmem.management.usage_api import usage_routes
-from semmem.management.web_tokens import VerifiedWebTokens
 from semmem.ports.clock import Clock
 from semmem.ports.events import Announce
 from semmem.ports.spans import Tracer
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
+from semmem.request.permission import PermissionRules
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.showing import Showing
+from semmem.telemetry.log_lines import tell_from
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery
-from semmem.wiring import backup, doors, request
+from semmem.wiring import backup, doors, learning, request
 from semmem.wiring.backends import Backends
-from semmem.wiring.compression import fence_of, making
-from semmem.wiring.doors import guards, rate_limits
+from semmem.wiring.doors import guards
 from semmem.wiring.erasure import holds
+from semmem.wiring.features import fence_of, making
 from semmem.wiring.maintenance import lifetime_s, quota
 from semmem.wiring.parts import LearningSide, Parts, engine, learning_side
 from semmem.wiring.reload import Reloading
+
+LISTENER_END_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +101,12 @@ class Workshop:
     activity: Activity
     tracer: Tracer
     _open_streams: OpenStreams = field(init=False, default_factory=no_streams)
-    _web_tokens: tuple[JwtSection, VerifiedWebTokens | None] | None = field(init=False, default=None)
-    _guards: tuple[RateLimitSection, Guards] | None = field(init=False, default=None)
+    _guards: Guards | None = field(init=False, default=None)
     tools: Tools | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """What is made of the same keys as before is kept: the keys of tokens, how often somebody called."""
+        self._web_tokens, self._rate_limits = lru_cache(1)(doors.web_tokens), lru_cache(1)(doors.rate_limits)
 
     def _unshown(self, user: str, conversation_id: str) -> None:
         """A conversation is gone: no block shows it any more, here or elsewhere, and no state of a session here."""
@@ -140,7 +154,7 @@ class Workshop:
 
     def _exchange(self, settings: Settings, backends: Backends, turns: TurnRecorder, work: BodyWork) -> Exchange:
         parts, finds = self.parts, request.recall(settings, backends, self.announce, self.spawn)
-        identity, permission = request.identity(settings), request.permission_rules(settings)
+        identity, permission = request.identity(settings), settings.memory.fill(PermissionRules)
         rules = request.exchange_rules(settings)
         features = [
             parts.conversations.feature(settings, work, rules),
@@ -164,25 +178,15 @@ class Workshop:
         tokens, memory = Tokens(journal, clock=time.time), settings.memory
         guards = self._guard(settings, backends)
         made_states = States(journal, fence_of(backends), clock=time.time)
-        switches = SwitchDesk(
-            journal,
-            parts.switches,
-            parts.switch_watch.refresh,
-            entries_max=memory.switches.entries_max,
-            clock=time.time,
+        switches = memory.switches.fill(
+            SwitchDesk, journal, parts.switches, parts.switch_watch.refresh, clock=time.time
         )
-        votes = FeedbackDesk(
-            backends.store,
-            journal,
-            parts.vote_watch.refresh,
-            entries_max=memory.feedback.entries_max,
-            clock=time.time,
-            announce=self.announce,
-        )
+        refresh, announce = parts.vote_watch.refresh, self.announce
+        votes = memory.feedback.fill(FeedbackDesk, backends.store, journal, refresh, clock=time.time, announce=announce)
         memories = self._memories(settings, backends, one_line)
         api = create_api(
             memories,
-            doors.access(settings, tokens, self._tokens(settings.listeners.api.jwt, settings)),
+            doors.access(settings, tokens, self._web_tokens(settings.listeners.api.jwt)),
             announce=self.announce,
             door=doors.door(settings),
             metadata=settings.listeners.api.fill(MetadataLimits, prefix="metadata_"),
@@ -239,17 +243,99 @@ class Workshop:
             showing=Showing(self.parts.shown, finds),
         )
 
-    def _tokens(self, rules: JwtSection, settings: Settings) -> VerifiedWebTokens | None:
-        """Those of the same rules are kept, with the keys that they have."""
-        if self._web_tokens is None or self._web_tokens[0] != rules:
-            self._web_tokens = rules, doors.web_tokens(settings)
-        return self._web_tokens[1]
-
     def _guard(self, settings: Settings, backends: Backends) -> Guards:
         """The same all the time, with what they know of calls; where the rates changed, with other limits."""
-        rates = settings.listeners.api.rate_limit
+        limits = self._rate_limits(settings.listeners.api.rate_limit, self.announce)
         if self._guards is None:
-            self._guards = rates, guards(settings, backends, self.announce)
-        elif self._guards[0] != rates:
-            self._guards = rates, replace(self._guards[1], limits=rate_limits(settings, self.announce))
-        return self._guards[1]
+            self._guards = guards(settings, backends, limits, self.announce)
+        return replace(self._guards, limits=limits)
+
+
+# --- what serves at the moment, and the listeners that it stands behind -----------------------------------------------
+
+
+class CurrentApi:
+    """An ASGI application. A call is answered to its end by the one that it began with."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self.application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.application(scope, receive, send)
+
+
+TOOL_BODY_BYTES_MAX = 64 * 1024**2
+"""Of the tools' own server, behind the API's door, which has the configured limit."""
+
+
+class Front:
+    """Raises OSError naming a certificate that cannot be read."""
+
+    def __init__(self, serving: Serving, api: CurrentApi, workshop: Workshop) -> None:
+        self.serving, self.api, self._workshop = serving, api, workshop
+        self.server = envoy_door(serving.settings, serving.processor)
+        api.application = serving.api
+
+    def take_up(self, serving: Serving) -> None:
+        """All at once, between two steps of whatever runs."""
+        shop, former, learns = self._workshop, self.serving.settings, serving.learning
+        parts = shop.parts
+        self.serving, self.api.application = serving, serving.api
+        self.server.use(serving.processor)
+        parts.learner.use(learning.learn(learns.batches, shop.announce, shop.tracer), learns.rules)
+        if parts.at_once is not None:
+            parts.at_once.use(learns.reading, learns.batches.settling)
+        parts.compression.maker.use(serving.making)
+        tell_from(serving.settings.log.level)
+        closing = parts.opened.clients.close_others(serving.settings, after_s=former.memory.extraction.lease_s)
+        shop.spawn("close models", closing)
+
+
+async def front(settings: Settings, workshop: Workshop) -> Front:
+    """With what serves from the start, and the tools for models where they are wanted."""
+    api = CurrentApi(_nobody)
+    if settings.listeners.api.mcp:
+        from semmem.management.mcp_doors import tools_of  # and with it an SDK that most processes never need
+
+        tools = workshop.tools = tools_of(api, body_bytes_max=TOOL_BODY_BYTES_MAX)
+        workshop.spawn("tools", tools.run())
+        await tools.ready.wait()
+    return Front(workshop.first(settings), api, workshop)
+
+
+async def _nobody(_scope: object, _receive: object, _send: object) -> None:
+    """The API before there is one: its listener is not bound yet."""
+
+
+def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServer:
+    """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
+    grpc = settings.listeners.grpc
+    credentials = None  # plain text
+    if (tls := grpc.tls).cert_file:
+        client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
+        credentials = server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
+    return ExtProcServer(
+        processor,
+        address=f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address,
+        message_bytes_max=doors.door_limits(settings).message_bytes_max,
+        credentials=credentials,
+    )
+
+
+async def serve(
+    name: str, application: object, where: HttpListenerSection, *, spawn: Spawn, stack: AsyncExitStack
+) -> str:
+    """Listen until ``stack`` is closed; the address with its port. Raises OSError naming one that is in use."""
+    listener = HttpListener(
+        application, where.address, connections_max=where.connections_max, head_timeout_s=where.head_timeout_s
+    )
+    bound = listener.bind()
+    task = spawn(name, listener.serve())
+
+    async def stop() -> None:
+        listener.stop()
+        await asyncio.wait({task}, timeout=LISTENER_END_S)
+        listener.close()
+
+    stack.push_async_callback(stop)
+    return bound

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
+from dataclasses import InitVar, dataclass, field
 from functools import wraps
+from inspect import isclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -60,11 +61,11 @@ ELSEWHERE = {
 @dataclass
 class Watched:
     """``started``: what was read until semmem served; ``made``: what was read to make what serves once more;
-    ``filled``: rules that were filled from sections."""
+    ``filled``: what was made from sections, and what each was given by name."""
 
     started: set[Reading] = field(default_factory=set)
     made: set[Reading] = field(default_factory=set)
-    filled: list[object] = field(default_factory=list)
+    filled: list[tuple[Callable[..., Any], dict[str, Any]]] = field(default_factory=list)
 
 
 @pytest.fixture
@@ -75,9 +76,13 @@ async def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     first, fill = Workshop.first, Section.fill
 
     @wraps(fill)
-    def noted(section: Section, rules: type[Any], **others: Any) -> Any:
-        found.filled.append(fill(section, rules, **others))
-        return found.filled[-1]
+    def noted(section: Section, make: Callable[..., Any], *given: Any, **others: Any) -> Any:
+        @wraps(make)
+        def kept(*given: Any, **named: Any) -> Any:
+            found.filled.append((make, named))
+            return make(*given, **named)
+
+        return fill(section, kept, *given, **others)
 
     def remembered(workshop: Workshop, given: Settings) -> Any:
         workshops.append(workshop)
@@ -101,13 +106,15 @@ async def test_every_key_that_a_reload_takes_up_is_read_for_what_then_serves(wat
 
 
 async def test_what_is_filled_from_sections_is_of_the_types_that_its_fields_have(watched: Watched) -> None:
-    assert len({type(rules) for rules in watched.filled}) > 15
-    for rules in watched.filled:
-        for name, kind in get_type_hints(type(rules)).items():
-            value = getattr(rules, name)
+    assert len({make for make, _ in watched.filled}) > 30
+    for make, named in watched.filled:
+        hints = get_type_hints(make.__init__ if isclass(make) and not is_dataclass(make) else make)
+        for name, value in named.items():
+            kind = hints.get(name, Any)  # else it is one of several options
+            kind = kind.type if isinstance(kind, InitVar) else kind
             try:
                 adapter = TypeAdapter[object](kind)
             except PydanticSchemaGenerationError:  # a class of ours
-                assert isinstance(value, kind)
+                assert not isclass(kind) or getattr(kind, "_is_protocol", False) or isinstance(value, kind)
             else:
                 adapter.validate_python(value, strict=True)

@@ -14,6 +14,7 @@ from semmem.config.schema import names_page
 from semmem.memory import Controls
 from semmem.request.asker import AskerRules, read_asker
 from semmem.request.head import RequestHead
+from semmem.request.permission import PermissionRules
 from semmem.wiring import request
 from tests.support.configuration import LONG_SECRET, at, loaded, only, problems, write
 
@@ -203,7 +204,7 @@ USER = {"x-authz-user-id", "x-jwt-sub", "x-user-id"}
 
 def asked(settings: Settings, **headers: str) -> Any:
     sent = {name.replace("_", "-"): (value,) for name, value in headers.items()}
-    rules = AskerRules(request.identity(settings), request.permission_rules(settings))
+    rules = AskerRules(request.identity(settings), settings.memory.fill(PermissionRules))
     return read_asker(rules, RequestHead("POST", "/v1/chat/completions", sent), Controls())
 
 

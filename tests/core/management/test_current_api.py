@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from semmem.background import Tasks
-from semmem.wiring.front import CurrentApi
+from semmem.wiring.serving import CurrentApi
 
 
 class Named:

@@ -20,7 +20,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.commands.asking import Api as Asking
 from semmem.commands.forgetting import _by_id
-from semmem.commands.operating import _revoke
+from semmem.commands.operating import revoke
 from semmem.management import segment
 from semmem.management.server import HttpListener
 from semmem.management.web_tokens import KeysUnavailable, NotValid, keys_at
@@ -73,7 +73,7 @@ class Asked(Asking):
 def test_commands_ask_for_the_one_thing_they_are_told(odd: str) -> None:
     api = Asked()
     _by_id(api, {"user_id": "alice"}, [odd], purge=False)
-    _revoke(api, argparse.Namespace(id=odd, user=None))
+    revoke(api, argparse.Namespace(id=odd, user=None))
     assert [path.rpartition(b"/")[0] for path in api.paths] == [b"/v1/memory", b"/v1/tokens"]
 
 

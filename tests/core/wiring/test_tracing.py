@@ -27,7 +27,7 @@ async def test_without_a_collector_nothing_is_recorded_sent_or_kept() -> None:
     async with AsyncExitStack() as stack:
         off = tracing(Settings(), Metrics(), stack)
         await off.last_word()
-    assert (off.tracer, off.run) == (NO_TRACER, None)
+    assert (off.tracer, off.export) == (NO_TRACER, None)
 
 
 def test_without_a_collector_nothing_is_imported_for_it() -> None:
