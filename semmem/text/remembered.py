@@ -1,0 +1,35 @@
+"""What a text says is not worked out again: a client resends its whole history with every request, everybody says
+"thanks", and applications ask the same every day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Remembered(Generic[T]):
+    """``derive`` as a function that remembers its last answers; ``entries_max`` of them at most, then it begins anew.
+
+    Texts are known by the interpreter's own hash of 64 bits, which is keyed anew in each process: none stays here, and
+    no answer may hold one. Not for secrets.
+    """
+
+    __slots__ = ("_answers", "_derive", "_entries_max")
+
+    def __init__(self, derive: Callable[..., T], entries_max: int = 4096) -> None:
+        self._derive = derive
+        self._entries_max = entries_max
+        self._answers: dict[int, T] = {}
+
+    def __call__(self, *texts: str) -> T:
+        key = hash(texts)
+        try:
+            return self._answers[key]
+        except KeyError:
+            answer = self._derive(*texts)
+        if len(self._answers) >= self._entries_max:
+            self._answers.clear()
+        self._answers[key] = answer
+        return answer
