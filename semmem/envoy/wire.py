@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from google.protobuf import struct_pb2
@@ -46,8 +46,6 @@ _OWN = frozenset(
 )
 """Texts in the metadata that are no notes of a ticket."""
 
-TOLD_MAX = 1024
-"""Forms of the metadata that are kept: outcomes, APIs, and how many memories, a few of each."""
 _SOME_TURN = "t_" + "0" * 32
 """As long as the name of any turn."""
 
@@ -166,15 +164,15 @@ def _told(result: RequestResult) -> bytes:
     return before + ticket.turn_id.encode() + after
 
 
-@lru_cache(TOLD_MAX)
+@cache
 def _of_outcome(outcome: Outcome, injected: int) -> bytes:
     return _message_of(RequestResult(outcome, injected=injected))
 
 
-@lru_cache(TOLD_MAX)
+@cache
 def _around_turn(outcome: Outcome, dialect: str, injected: int) -> tuple[bytes, bytes]:
     """What stands before and behind the name of a turn where nothing else is told. Names are of one length, so nothing
-    else in the message depends on them. ``dialect`` is one of a few."""
+    else in the message depends on them. There are a few dialects, and at most some dozens of memories."""
     told = _message_of(RequestResult(outcome, ticket=Ticket(_SOME_TURN, dialect), injected=injected))
     before, _, after = told.partition(_SOME_TURN.encode())
     return before, after

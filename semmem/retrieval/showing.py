@@ -25,8 +25,7 @@ KEPT, EDITED, COMPACTED = "kept", "edited", "compacted"
 ABSENT_MAX = 20
 """So many memories are looked up in their history for one request; of more the session's blocks go."""
 
-_USER, _SYSTEM = Role.USER, Role.SYSTEM
-"""Looked up once: each look costs more than comparing."""
+_USER, _SYSTEM = Role.USER, Role.SYSTEM  # looked up once: each look costs more than comparing
 
 Find = Callable[[Before], Awaitable[Recalled]]
 """The search, given what is in the prompt already. Raises nothing expected."""

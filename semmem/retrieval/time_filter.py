@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable
 
 from semmem.memory import Memory
-from semmem.text.remembered import Remembered
 from semmem.text.times import Interval, intervals
 
 TIME_WEIGHT = 0.2
@@ -56,15 +55,7 @@ def time_filter(query: str, now: float) -> Interval | None:
     ``query`` is the user's own question (its first QUERY_CHARS_MAX characters are read), ``now`` seconds since the
     epoch. Of several times the span from the first to the last.
     """
-    read = query[:QUERY_CHARS_MAX]
-    return span(_looking_back(read), now) if _looks_back_anywhere(read) else None
-
-
-def _looking_back(text: str) -> list[str]:
-    return [sentence for sentence in _SENTENCES.findall(text) if _looks_back(sentence)]
-
-
-_looks_back_anywhere = Remembered(lambda text: bool(_looking_back(text)))
+    return span((each for each in _SENTENCES.findall(query[:QUERY_CHARS_MAX]) if _looks_back(each)), now)
 
 
 def span(sentences: Iterable[str], now: float) -> Interval | None:

@@ -1,5 +1,4 @@
-"""What a text says is not worked out again: a client resends its whole history with every request, everybody says
-"thanks", and applications ask the same every day."""
+"""What a text says is not worked out again: a client resends its whole history, and everybody says "thanks"."""
 
 from __future__ import annotations
 
@@ -10,11 +9,8 @@ T = TypeVar("T")
 
 
 class Remembered(Generic[T]):
-    """``derive`` as a function that remembers its last answers; ``entries_max`` of them at most, then it begins anew.
-
-    Texts are known by the interpreter's own hash of 64 bits, which is keyed anew in each process: none stays here, and
-    no answer may hold one. Not for secrets.
-    """
+    """``derive`` as a function that remembers ``entries_max`` answers at most; then it begins anew. Texts are known by
+    the interpreter's own hash, keyed anew in each process: none stays here, no answer may hold one. Not for secrets."""
 
     __slots__ = ("_answers", "_derive", "_entries_max")
 
@@ -25,11 +21,9 @@ class Remembered(Generic[T]):
 
     def __call__(self, *texts: str) -> T:
         key = hash(texts)
-        try:
-            return self._answers[key]
-        except KeyError:
-            answer = self._derive(*texts)
-        if len(self._answers) >= self._entries_max:
-            self._answers.clear()
-        self._answers[key] = answer
+        answer = self._answers.get(key)
+        if answer is None:
+            if len(self._answers) >= self._entries_max:
+                self._answers.clear()
+            answer = self._answers[key] = self._derive(*texts)
         return answer

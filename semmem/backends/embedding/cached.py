@@ -67,10 +67,7 @@ class CachedEmbedder(EmbedderWrapper):
             # The leader was cancelled before it had a vector: go round, somebody else leads.
 
     def at_hand(self, text: str) -> Vector | None:
-        try:
-            return self._entries[_key(text)]  # its get looks twice
-        except KeyError:
-            return None
+        return self._entries.get(_key(text))
 
     async def _lead(self, key: bytes, text: str, within_s: float | None) -> Vector:
         at = (key, within_s is not None)

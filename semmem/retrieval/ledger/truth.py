@@ -60,9 +60,7 @@ def note_fit(page: Page, blocks: Iterable[ShownBlock], index: MemoryIndex, now: 
     expired, and they are the same objects."""
     if page.fit.index() is not index or now >= page.fit.until:
         page.fit = Fit(ref(index))
-    for block in blocks:
-        if page.blocks.get(block.anchor) is not block:
-            continue  # it has gone meanwhile
+    for block in (each for each in blocks if page.blocks.get(each.anchor) is each):  # others have gone meanwhile
         page.fit.blocks[block.anchor] = block
         memories = (index.of(memory_id) for memory_id, _ in block.memories)
         ends = (memory.expires_at for memory in memories if memory is not None and memory.expires_at is not None)
