@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from semmem.compression.cutting import (
     cut,
@@ -176,7 +176,7 @@ class Compressor(Feature):
         gone, before = gone_of(pending.said, elements, places), sum(long.tokens)
         after = before - sum(long.tokens[place] for place in places) + estimate_tokens(text)
         pending.replacement, pending.gone = Replacement(places, text), gone
-        pending.question = replace(pending.question, conversation=kept_of(pending.said, gone))
+        pending.question = structs.replace(pending.question, conversation=kept_of(pending.said, gone))
         counted = ("compressed", len(places)), ("compressed_from_tokens", before), ("compressed_to_tokens", after)
         pending.notes = (*pending.notes, *counted)
         self.announce(LongRequest(COMPRESSED, before, after))

@@ -137,41 +137,49 @@ def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> 
 
 def body_reply(result: RequestResult) -> bytes:
     """The new body with its length (Envoy answers 500 to a stale one), and the metadata for the rest of the chain."""
+    return CONTINUE["request_body"] + _told(result) if result.body is None else _new_body(result.body) + _told(result)
+
+
+def _new_body(body: bytes) -> bytes:
+    reply = pb.ProcessingResponse()
+    common = reply.request_body.response
+    common.body_mutation.body = body
+    length = common.header_mutation.set_headers.add()
+    length.header.key = "content-length"
+    length.header.raw_value = str(len(body)).encode()
+    return reply.SerializeToString()
+
+
+def _told(result: RequestResult) -> bytes:
+    """The metadata as a message of their own: put behind another one of the same type, they are a part of it."""
     ticket = result.ticket
-    if result.body is not None or result.injected or result.switched or result.notes:
-        return _reply(result).SerializeToString()
+    if result.switched or result.notes:
+        return _message_of(result)
     if ticket is None:
-        return _unchanged(result.outcome)
+        return _of_outcome(result.outcome, result.injected)
     is_plain = not ticket.earlier and ticket.place is NOWHERE and not ticket.notes
     if not is_plain or len(ticket.turn_id) != len(_SOME_TURN) or not ticket.turn_id.isascii():
-        return _reply(result).SerializeToString()
-    before, after = _around_turn(result.outcome, ticket.dialect)
+        return _message_of(result)
+    before, after = _around_turn(result.outcome, ticket.dialect, result.injected)
     return before + ticket.turn_id.encode() + after
 
 
 @cache
-def _unchanged(outcome: Outcome) -> bytes:
-    return _reply(RequestResult(outcome)).SerializeToString()
+def _of_outcome(outcome: Outcome, injected: int) -> bytes:
+    return _message_of(RequestResult(outcome, injected=injected))
 
 
 @cache
-def _around_turn(outcome: Outcome, dialect: str) -> tuple[bytes, bytes]:
-    """What stands before and behind the name of a turn in the reply that says nothing else. Names are of one length,
-    so nothing else in the message depends on them. ``dialect`` is one of a few."""
-    reply = _reply(RequestResult(outcome, ticket=Ticket(_SOME_TURN, dialect))).SerializeToString()
-    before, _, after = reply.partition(_SOME_TURN.encode())
+def _around_turn(outcome: Outcome, dialect: str, injected: int) -> tuple[bytes, bytes]:
+    """What stands before and behind the name of a turn where nothing else is told. Names are of one length, so nothing
+    else in the message depends on them. There are a few dialects, and at most some dozens of memories."""
+    told = _message_of(RequestResult(outcome, ticket=Ticket(_SOME_TURN, dialect), injected=injected))
+    before, _, after = told.partition(_SOME_TURN.encode())
     return before, after
 
 
-def _reply(result: RequestResult) -> pb.ProcessingResponse:
-    reply = pb.ProcessingResponse(request_body=pb.BodyResponse(), dynamic_metadata=metadata(result))
-    if result.body is not None:
-        common = reply.request_body.response
-        common.body_mutation.body = result.body
-        length = common.header_mutation.set_headers.add()
-        length.header.key = "content-length"
-        length.header.raw_value = str(len(result.body)).encode()
-    return reply
+def _message_of(result: RequestResult) -> bytes:
+    return pb.ProcessingResponse(dynamic_metadata=metadata(result)).SerializeToString()
 
 
 def metadata(result: RequestResult) -> struct_pb2.Struct:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -142,7 +141,7 @@ class Exchange:
         asker, said, said_at = pending.asker, pending.said, pending.said_at
         scope, before = pending.question.scope, pending.before
         pending.turn = turn = await self._turns.current(said, scope, said_at, asker.request_id, before=before)
-        pending.question = replace(pending.question, scope=turn.scope)
+        pending.question = msgspec.structs.replace(pending.question, scope=turn.scope)
         with spans.step("semmem.journal"):
             if asker.allowed.store:
                 pending.ticket = await self._turns.record(turn, said, pending.request.dialect.name)

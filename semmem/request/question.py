@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from semmem.memory import Conversation, Role, Scope
 from semmem.request.deadline import Deadline
@@ -10,8 +10,7 @@ from semmem.request.permission import EVERYTHING, Permission
 from semmem.request.verdicts import NO_VERDICTS, Verdicts
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What is asked of a user's memories: by whom, when, and until when.
 
     ``scope`` has the session, where one is known; ``now`` is in seconds since the epoch.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -267,9 +266,9 @@ def _joined(notes: Sequence[_Note]) -> _Note:
 
 def _common_day(notes: Sequence[_Note]) -> str:
     """The commonest day, where enough notes have it, else nothing."""
-    days = Counter(note.said for note in notes if note.said.startswith("said "))
-    common, lines = next(iter(days.most_common(1)), ("", 0))
-    return common if lines >= COMMON_DAY_LINES_MIN else ""
+    days = [note.said for note in notes if note.said.startswith("said ")]
+    common = max(days, key=days.count, default="")
+    return common if days.count(common) >= COMMON_DAY_LINES_MIN else ""
 
 
 def _text(memory: Memory) -> str:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import dropwhile, islice
 
-import numpy as np
+from msgspec import Struct
 
 from semmem.memory import Hit, Memory, MemoryStatus, Vector
 from semmem.retrieval.once import OncePerMemory
 from semmem.text.grounding import is_negative
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
+from semmem.text.remembered import Remembered
 from semmem.text.screening import readable
 from semmem.text.times.names import MONTHS, WEEKDAYS
 from semmem.text.words import negations_apart, words
@@ -38,8 +39,7 @@ _TELLING = frozenset(
 _NEGATION = re.compile(r"n't\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """A candidate, and whether it is shown. ``reason``: ``kept``, or the word for why it was cut."""
 
     hit: Hit
@@ -145,7 +145,7 @@ def _same(one: _Content, vector: Vector | None, other: _Content, other_vector: V
 
 
 def _cosine(one: Vector, other: Vector) -> float:
-    return float(np.dot(one, other)) if one.shape == other.shape else 0.0
+    return float(one.dot(other)) if one.shape == other.shape else 0.0
 
 
 def _told_apart_by(content: str, said: frozenset[str]) -> frozenset[str]:
@@ -192,13 +192,14 @@ class Stated:
 
     def holds(self, folded: str) -> bool:
         """Whether it, a ``statement``, is stated."""
-        return folded != "" and folded in self._statements
+        return folded != "" and hash(folded) in self._statements
 
     @cached_property
-    def _statements(self) -> frozenset[str]:
+    def _statements(self) -> frozenset[int]:
+        """The hashes of those that are stated."""
         plain = (text.strip() for text in reversed(self._said) if len(text) <= MESSAGE_CHARS_MAX)
         newest = islice((text for text in plain if text and not _PASTED.search(text)), MESSAGES_MAX)
-        return frozenset(said for text in newest for said in _stated_by(text))
+        return frozenset().union(*map(_statements, newest))
 
 
 def _stated_by(text: str) -> Iterator[str]:
@@ -211,6 +212,9 @@ def _stated_by(text: str) -> Iterator[str]:
             break
     if not _ASKED.search(first) and not any(is_negative(later) or _TAKEN_BACK.search(later) for later in sentences):
         yield own
+
+
+_statements = Remembered(lambda text: frozenset(map(hash, _stated_by(text))))
 
 
 def _agreed(word: str) -> str:

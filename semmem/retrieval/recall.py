@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import partial
 
+from msgspec import Struct, structs
+
 from semmem.memory import PASSAGES, Hit, Injection, MemoryType, Role, Scope, Standing, Vector
 from semmem.ports import spans
 from semmem.ports.embedder import Embedder
@@ -86,8 +88,7 @@ class RecallRules:
     user_role_models: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Struct, frozen=True):
     """How a search ended, and the blocks for the prompt: first what goes with every answer, for the session's
     beginning. ``compacted``: no earlier block goes with these; together they would have no room."""
 
@@ -289,7 +290,7 @@ class Recall:
         block = next(iter(composed.blocks), None)
         left_out = _ids(composed.wanted) - _shown(composed.blocks)
         verdicts = (
-            replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id in left_out else one
+            structs.replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id in left_out else one
             for one in ranked
         )
         return Preview(
@@ -567,7 +568,7 @@ def _with_said(ranked: Sequence[Ranked], shown: Sequence[Hit]) -> list[Ranked]:
     """What is shown first, in its order: memories, and what was said beside them or in their place."""
     first = [Ranked(hit, kept=True, reason=PASSAGE if hit.memory.type in PASSAGES else KEPT) for hit in shown]
     rest = (one for one in ranked if one.hit.memory.id not in _ids(shown))
-    return [*first, *(replace(one, kept=False, reason=PASSAGE) if one.kept else one for one in rest)]
+    return [*first, *(structs.replace(one, kept=False, reason=PASSAGE) if one.kept else one for one in rest)]
 
 
 def _with_corrections(ranked: Sequence[Ranked], corrected: Sequence[Hit]) -> list[Ranked]:

@@ -17,13 +17,15 @@ from semmem.request.question import Question
 from semmem.retrieval.block import NOTHING, Before, Block, memories_in
 from semmem.retrieval.ledger.anchors import Anchor
 from semmem.retrieval.ledger.ledger import ERASED, LATE, Ledger, Page
-from semmem.retrieval.ledger.truth import absent, unfit
+from semmem.retrieval.ledger.truth import absent, not_looked_at, note_fit, unfit
 from semmem.retrieval.recall import TRUTH_SHARE, Recall, Recalled
-from semmem.text.digest import digest
+from semmem.text.digest import known_digest
 
 KEPT, EDITED, COMPACTED = "kept", "edited", "compacted"
 ABSENT_MAX = 20
 """So many memories are looked up in their history for one request; of more the session's blocks go."""
+
+_USER, _SYSTEM = Role.USER, Role.SYSTEM  # looked up once: each look costs more than comparing
 
 Find = Callable[[Before], Awaitable[Recalled]]
 """The search, given what is in the prompt already. Raises nothing expected."""
@@ -74,8 +76,10 @@ class SessionRequest(Struct, frozen=True):
     @property
     def is_new(self) -> bool:
         """Whether nobody has spoken since the user did: nothing but a retry can have come with these words."""
-        roles = (message.role for message in reversed(self.parsed.conversation.messages))
-        return next((role for role in roles if role is not Role.SYSTEM), None) is Role.USER
+        for message in reversed(self.parsed.conversation.messages):
+            if message.role is not _SYSTEM:
+                return message.role is _USER
+        return False
 
 
 class _Open(Struct, frozen=True):
@@ -190,7 +194,9 @@ class Showing:
             index = None
         if index is None:
             return LATE
-        blocks = tuple(page.blocks.values())
+        blocks = not_looked_at(page, index, now)
+        if not blocks:
+            return None
         why = next((why for block in blocks if (why := unfit(block, index, now)) is not None), None)
         missing = absent(blocks, index) - page.withdrawn if why is None else set[str]()
         if len(missing) > ABSENT_MAX:
@@ -198,6 +204,8 @@ class Showing:
         if why is None and missing:
             page.withdrawn |= await self._ledger.withdrawn(scope.user, missing)
             why = None if missing <= page.withdrawn else ERASED
+        if why is None:
+            note_fit(page, blocks, index, now)
         return why
 
     def _again(self, opened: _Open) -> list[Block]:
@@ -247,7 +255,7 @@ def _page_name(project: str | None, session: str, injection: Injection, controls
     """The name of the page with a session's blocks. Requests that want other memories, or get them elsewhere, have
     pages of their own; who a body says it is from, and whether it is kept, makes none."""
     wanted = controls.types, controls.limit, controls.threshold
-    return digest(project or "", session, injection.role, injection.position, repr(wanted))
+    return known_digest(project or "", session, injection.role, injection.position, repr(wanted))
 
 
 def _own(opened: _Open) -> ShownBlock | None:
@@ -293,8 +301,10 @@ def _handed_on(opened: _Open) -> list[ShownBlock]:
 
 def _placed(recalled: Recalled, asked: SessionRequest) -> Recalled:
     """With its blocks where the request has room for them."""
+    if not recalled.blocks:
+        return recalled
     place = asked.parsed.placed
-    return replace(
+    return structs.replace(
         recalled, blocks=tuple(replace(block, injection=place(block.injection)) for block in recalled.blocks)
     )
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 
 from prometheus_client import Histogram
 
@@ -65,7 +66,7 @@ class MeteredEmbedder(EmbedderWrapper):
 
     def __init__(self, embedder: Embedder, metrics: Metrics, *, model: str = "", is_remote: bool = False) -> None:
         super().__init__(embedder)
-        self._metrics = metrics
+        self._seconds = cache(metrics.embedder_seconds.labels)
         self._model, self._is_remote = model, is_remote
         self._span_name = f"embeddings {model}".strip()
 
@@ -86,13 +87,13 @@ class MeteredEmbedder(EmbedderWrapper):
             status = "late"
             raise
         finally:
-            self._metrics.embedder_seconds.labels(status).observe(time.perf_counter() - started)
+            self._seconds(status).observe(time.perf_counter() - started)
 
     def at_hand(self, text: str) -> Vector | None:
         """Counted as a call where there is one."""
         vector = super().at_hand(text)
         if vector is not None:
-            self._metrics.embedder_seconds.labels("ok").observe(0.0)
+            self._seconds("ok").observe(0.0)
         return vector
 
 

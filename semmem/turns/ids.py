@@ -9,7 +9,7 @@ import math
 import re
 
 from semmem.memory import Conversation, Role, Scope
-from semmem.text.digest import digest
+from semmem.text.digest import known_digest
 
 _USER, _SYSTEM = Role.USER, Role.SYSTEM  # looked up once: each look costs more than comparing
 _DERIVED_SESSION = re.compile(r"(s_[0-9a-f]{32})\.[0-9]+")
@@ -23,7 +23,7 @@ def session_key(scope: Scope, conversation: Conversation) -> str:
     messages = conversation.messages
     system = next((text for m in messages if m.role is _SYSTEM and (text := m.text.strip())), "")
     first = next((m.text for m in messages if m.role is _USER), "")
-    return "s_" + digest(scope.user, scope.project or "", system, first)
+    return "s_" + known_digest(scope.user, scope.project or "", system, first)
 
 
 def derived_session(key: str, start: float) -> str:
@@ -46,7 +46,7 @@ def session_start(session: str) -> float:
 
 def chained_session(user: str, answer_id: str) -> str:
     """The session of a request that goes on from an answer of which nothing else is known."""
-    return "r_" + digest(user, answer_id)
+    return "r_" + known_digest(user, answer_id)
 
 
 def turn_id(scope: Scope, ordinal: int, user_text: str, after: str = "") -> str:
@@ -54,9 +54,9 @@ def turn_id(scope: Scope, ordinal: int, user_text: str, after: str = "") -> str:
 
     ``after`` is the answer that this request goes on from, where the API keeps the history and ``ordinal`` says little.
     """
-    return "t_" + digest(scope.user, scope.session or "", str(ordinal), user_text, *([after] if after else []))
+    return "t_" + known_digest(scope.user, scope.session or "", str(ordinal), user_text, *([after] if after else []))
 
 
 def message_id(user: str, session: str, text: str) -> str:
     """The bare id of a message. Nothing of it can be read from that."""
-    return "m_" + digest(user, session, text)
+    return "m_" + known_digest(user, session, text)

@@ -14,7 +14,7 @@ from functools import cached_property
 import msgspec
 
 from semmem.memory import Conversation, Message, Role
-from semmem.text.digest import digest
+from semmem.text.digest import known_digest
 from semmem.turns.ids import message_id, session_without_start
 
 _USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
@@ -70,7 +70,7 @@ class UserMessages:
     @cached_property
     def key(self) -> str:
         """The bare name of the conversation, whenever it began. To be asked for when the session is known."""
-        return digest(*self._name)
+        return known_digest(*self._name)
 
     @property
     def speak(self) -> bool:

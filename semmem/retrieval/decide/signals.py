@@ -11,6 +11,7 @@ import re
 
 from semmem.memory import Conversation, Role
 from semmem.retrieval.decide.request_words import speaks_of_user
+from semmem.text.remembered import Remembered
 from semmem.text.words import words
 
 SEARCH = "search"
@@ -124,8 +125,10 @@ _DRAWN_OUT = re.compile(r"(\w)\1{2,}")
 
 def is_social(text: str) -> bool:
     """Whether the message holds courtesies only. English, and the basics of Spanish, German, French and Chinese."""
-    if len(text) > GREETING_CHARS_MAX:
-        return False
+    return len(text) <= GREETING_CHARS_MAX and _holds_courtesies(text)
+
+
+def _courtesies_alone(text: str) -> bool:
     line = _DRAWN_OUT.sub(r"\1", text.casefold().replace("’", "'").strip())
     if not _SAYS_SOMETHING.search(line):  # a thumb, a smile; nothing to search for
         return bool(line)
@@ -137,6 +140,9 @@ def is_social(text: str) -> bool:
     said = words(rest)
     courtesy = phrases > 0 or not _COURTESIES.isdisjoint(said)
     return courtesy and all(word in _COURTESIES or word in _SMALL_WORDS for word in said)
+
+
+_holds_courtesies = Remembered(_courtesies_alone)
 
 
 # --- all that is remembered ------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from semmem.memory import Conversation, Role
 from semmem.retrieval.context import strip_block
-from semmem.text.digest import digest
+from semmem.text.digest import known_digest
 
 BEFORE_CHARS = 400
 """So many of the last characters of what was said before count."""
@@ -46,12 +46,12 @@ def anchors_of(conversation: Conversation, gone: Collection[int] = ()) -> list[A
         if message.role not in _SPEAKING:
             continue
         text = strip_block(message.text).strip()
-        if message.role is Role.USER:
+        if message.role is _USER:
             number += 1
-            name = digest(text, before)
+            name = known_digest(text, before)
             same[name] += 1
             if place not in gone:
                 found.append(Anchor(name if same[name] == 1 else f"{name}.{same[name]}", number))
         if text:  # an assistant that only calls tools says nothing
-            before = f"{message.role.value}{text[-BEFORE_CHARS:]}"
+            before = message.role + text[-BEFORE_CHARS:]
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -22,6 +22,7 @@ from semmem.ports.events import Announce, PromptPrefix, nobody_listens
 from semmem.ports.session_states import START, ShownBlock, ShownRow
 from semmem.ports.talks import TALK_ID
 from semmem.retrieval.index.hot_memories import Spawn
+from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.ledger.anchors import Anchor
 
 GATHER_S = 0.02
@@ -68,10 +69,21 @@ class LedgerRules:
 
 
 @dataclass(slots=True)
+class Fit:
+    """Blocks of a page that were found to be fit to be shown, by their anchors, and until when they are: as the
+    memories of ``index`` say, which is known by being the same object, and is not held."""
+
+    index: Callable[[], MemoryIndex | None] = lambda: None
+    blocks: dict[str, ShownBlock] = field(default_factory=dict)
+    until: float = math.inf
+
+
+@dataclass(slots=True)
 class Page:
     """What one session was shown. ``known``: the messages that this process has seen; ``withdrawn``: memories that are
     in their history alone. ``cleared``: how often what is being read meanwhile became void; ``is_late``: what was kept
-    elsewhere was asked for, and did not come. ``text_bytes``: of the blocks, estimated."""
+    elsewhere was asked for, and did not come. ``text_bytes``: of the blocks, estimated. ``fit``: those that were looked
+    at and may be shown."""
 
     user: str
     name: str
@@ -81,6 +93,7 @@ class Page:
     cleared: int = 0
     is_late: bool = False
     text_bytes: int = 0
+    fit: Fit = field(default_factory=Fit)
 
     @property
     def bytes(self) -> int:
@@ -89,6 +102,8 @@ class Page:
     def weigh(self) -> None:
         """Once the blocks have changed."""
         self.text_bytes = sum(len(block.text) + BLOCK_BYTES for block in self.blocks.values())
+        looked_at = self.fit.blocks.items()
+        self.fit.blocks = {anchor: block for anchor, block in looked_at if self.blocks.get(anchor) is block}
 
 
 class Ledger:

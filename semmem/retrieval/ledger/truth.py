@@ -8,6 +8,7 @@ words, and is then in its history, or was erased, and is nowhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from weakref import ref
 
 from cachetools import LRUCache
 
@@ -28,7 +29,7 @@ from semmem.ports.session_states import ShownBlock
 from semmem.ports.talks import TALK_ID
 from semmem.retrieval.context import says
 from semmem.retrieval.index.memory_index import MemoryIndex
-from semmem.retrieval.ledger.ledger import ERASED
+from semmem.retrieval.ledger.ledger import ERASED, Fit, Page
 from semmem.retrieval.search import ResolvedQuery
 from semmem.text.screening import readable
 
@@ -43,6 +44,27 @@ SAID_BACK_MAX = 10_000
 """So many versions of memories are remembered as said back, by this process alone: another one says them once more."""
 CHANGES_MAX = 3
 """In one block, the newest."""
+
+
+def not_looked_at(page: Page, index: MemoryIndex, now: float) -> list[ShownBlock]:
+    """Those of the page's blocks of which is not known yet that they may be shown beside these memories: a session of
+    fifty turns has fifty blocks."""
+    fit = page.fit
+    if fit.index() is not index or now >= fit.until:
+        return list(page.blocks.values())
+    return [block for anchor, block in page.blocks.items() if fit.blocks.get(anchor) is not block]
+
+
+def note_fit(page: Page, blocks: Iterable[ShownBlock], index: MemoryIndex, now: float) -> None:
+    """These were looked at, and may be shown: as long as the index is the same object, no memory in them has
+    expired, and they are the same objects."""
+    if page.fit.index() is not index or now >= page.fit.until:
+        page.fit = Fit(ref(index))
+    for block in (each for each in blocks if page.blocks.get(each.anchor) is each):  # others have gone meanwhile
+        page.fit.blocks[block.anchor] = block
+        memories = (index.of(memory_id) for memory_id, _ in block.memories)
+        ends = (memory.expires_at for memory in memories if memory is not None and memory.expires_at is not None)
+        page.fit.until = min(page.fit.until, block.expires_at, *ends)
 
 
 def unfit(block: ShownBlock, index: MemoryIndex, now: float) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from semmem.lifecycle.reflected import rests_on
 from semmem.memory import (
@@ -30,7 +31,7 @@ from semmem.retrieval.block import Before
 from semmem.retrieval.context import render
 from semmem.retrieval.index.kept import built
 from semmem.retrieval.index.memory_index import MemoryIndex
-from semmem.retrieval.ledger.ledger import ERASED
+from semmem.retrieval.ledger.ledger import ERASED, Page
 from semmem.retrieval.ledger.truth import (
     CHANGES_MAX,
     CORRECTIONS_MAX,
@@ -41,6 +42,8 @@ from semmem.retrieval.ledger.truth import (
     Changes,
     absent,
     corrections,
+    not_looked_at,
+    note_fit,
     unfit,
 )
 from semmem.retrieval.search import ResolvedQuery, Strategy
@@ -133,6 +136,30 @@ def test_a_reflection_goes_with_what_it_rests_on(base: Memory | None) -> None:
 def test_a_reflection_goes_also_where_upkeep_has_found_out_before_any_request_did() -> None:
     reflection = memory("drinks", metadata={REFLECTION_OF: rests_on([TEA]), SUPERSEDED_WHY: UNFOUNDED})
     assert unfit(block(reflection), index(replace(reflection, status=GONE)), NOW) == UNFOUNDED
+
+
+def test_what_was_found_fit_is_looked_at_again_beside_other_memories_or_once_one_of_its_own_has_expired() -> None:
+    tea, jazz = memory("tea", expires_at=NOW + 10), memory("jazz")
+    there, page = index(tea, jazz), Page("ada", "s")
+    page.blocks = {"1": structs.replace(block(tea), anchor="1"), "2": structs.replace(block(jazz), anchor="2")}
+    assert not_looked_at(page, there, NOW) == [*page.blocks.values()]
+    note_fit(page, page.blocks.values(), there, NOW)
+    assert not_looked_at(page, there, NOW + 9) == []
+    assert not_looked_at(page, there, NOW + 10) == [*page.blocks.values()]
+    assert not_looked_at(page, index(tea, jazz), NOW) == [*page.blocks.values()]
+
+
+def test_a_block_in_the_place_of_a_fit_one_is_looked_at_and_what_is_gone_is_not_held() -> None:
+    tea, jazz = memory("tea"), memory("jazz")
+    there, page = index(tea, jazz), Page("ada", "s")
+    page.blocks = {"1": structs.replace(block(tea), anchor="1"), "2": structs.replace(block(jazz), anchor="2")}
+    note_fit(page, page.blocks.values(), there, NOW)
+    page.blocks["1"] = structs.replace(block(jazz), anchor="1")
+    page.weigh()
+    assert not_looked_at(page, there, NOW) == [page.blocks["1"]]
+    page.blocks.clear()
+    page.weigh()
+    assert page.fit.blocks == {}
 
 
 def test_of_a_memory_that_is_not_there_nothing_is_said_here() -> None:
