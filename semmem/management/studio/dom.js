@@ -33,6 +33,14 @@ const NUMBER = new Intl.NumberFormat("en");
 
 export const day = (time) => (time ? DAY.format(new Date(time)) : "");
 export const moment = (time) => (time ? MOMENT.format(new Date(time)) : "");
+// How long ago, in the largest unit that there is one of.
+const UNITS = [["year", 365 * 86400], ["month", 30 * 86400], ["week", 7 * 86400], ["day", 86400], ["hour", 3600], ["minute", 60]];
+const AGO = new Intl.RelativeTimeFormat("en", { style: "short", numeric: "always" });
+export function age(time) {
+  const seconds = (Date.now() - new Date(time)) / 1000;
+  const [unit, size] = UNITS.find(([, each]) => seconds >= each) ?? [];
+  return unit ? AGO.format(-Math.floor(seconds / size), unit) : "now";
+}
 export const number = (value) => NUMBER.format(value);
 export const percent = (share) => `${Math.round(100 * share)} %`;
 export const milliseconds = (value) => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
@@ -112,10 +120,10 @@ export function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-export function toast(text, { action, act, seconds = 5, kind = "" } = {}) {
+export function toast(text, { action, act, seconds = 5, kind = "", mark = "" } = {}) {
   const made = h("div", { class: `toast ${kind}` }, h("span", {}, text));
   const gone = () => made.remove();
-  if (action) made.append(button(action, () => { gone(); act(); }, { kind: "quiet" }));
+  if (action) made.append(button(action, () => { gone(); act(); }, { kind: `quiet ${mark}` }));
   document.getElementById("toasts").append(made);
   setTimeout(gone, seconds * 1000);
   return gone;

@@ -81,7 +81,7 @@ def test_with_the_store_hung_no_page_says_that_nobody_has_a_memory(small: House,
         tab.open("Memories")
         page.get_by_label("User", exact=True).fill("alice")
         expect(page.locator(".list").get_by_role("alert")).to_contain_text(NO_STORE, timeout=4 * PATIENCE_MS)
-        expect(page.locator(".figures")).to_have_text("The figures could not be read.")
+        expect(page.locator(".known")).to_have_text("The figures could not be read.")
         expect(page.locator("[aria-busy]")).to_have_count(0)
         assert says_nothing_is_there(tab) == []
         tab.open("Engine")
@@ -90,7 +90,7 @@ def test_with_the_store_hung_no_page_says_that_nobody_has_a_memory(small: House,
         expect(page.get_by_text("store: not ready")).to_be_visible(timeout=4 * PATIENCE_MS)
     tab.open("Memories")
     expect(page.locator(".memory")).to_have_count(1, timeout=4 * PATIENCE_MS)
-    expect(page.locator(".figures")).to_contain_text("memories")
+    expect(page.locator(".known")).to_contain_text("1 memory")
 
 
 def test_a_first_user_who_could_not_be_found_is_looked_for_again(small: House, tab: Studio) -> None:
