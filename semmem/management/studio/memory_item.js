@@ -1,6 +1,7 @@
 // One memory of a list: a line, and below it, when it is opened, its past and what can be done with it.
 
 import { ApiError, call, get, link, may, ofUser } from "./api.js";
+import { changes } from "./changes.js";
 import { age, button, chip, day, field, fill, h, moment, select, shownIn, toast, unread } from "./dom.js";
 import { thumbs } from "./thumbs.js";
 
@@ -168,15 +169,32 @@ async function origin(memory) {
   return found && h("p", { class: "hint" }, "From the conversation ", h("a", { href: link("conversations", found.id) }, h("bdi", {}, found.title.trim() || "without a title")), ` of ${day(found.created_at)}.`);
 }
 
+const ROLES = { api: "written in the Studio or through the API", user: "said by the user", assistant: "said by the assistant", tool: "told by a tool", system: "said by the operator" };
+const NOW = { active: "what holds now", quarantined: "held back: in no prompt until it is released", superseded: "not used any more" };
+const ENDED = {
+  updated: "until its words were changed", released: "held back, until it was released", merged: "until repetitions were merged into it",
+  asked_to_forget: "until its user asked to forget it", undone: "until the change was undone", superseded: "until another memory took its place",
+};
+const spoken = (word) => word.replaceAll("_", " ");
+
 function timeline(told) {
   const versions = [...told.versions, told.current];
   return [
-    h("ol", { class: "timeline" }, versions.map((version) => h("li", {},
+    h("ol", { class: "timeline" }, versions.map((version, at) => h("li", {},
       h("time", { datetime: version.updated_at }, moment(version.updated_at)),
-      h("p", {}, version.content),
-      h("p", { class: "hint" }, [`version ${version.version}`, version.status, version.replaced_why && `replaced: ${version.replaced_why}`,
-        version.superseded_why && `superseded: ${version.superseded_why}`, `from ${version.source.role}`].filter(Boolean).join(" · "))))),
+      h("p", { dir: "auto" }, at ? changes(versions[at - 1].content, version.content) : version.content),
+      h("p", { class: "hint" }, [`version ${version.version}`, at && altered(versions[at - 1], version), version === told.current ? held(version) : ended(version),
+        ROLES[version.source.role] ?? `from ${version.source.role}`].filter(Boolean).join(" · "))))),
     told.dropped.map((row) => h("p", { class: "hint" }, `${row.times} repetition${row.times === 1 ? "" : "s"} dropped (${row.reason}), last ${moment(row.last_at)}`)),
     h("p", { class: "hint" }, told.uses.count ? `In ${told.uses.count} prompt${told.uses.count === 1 ? "" : "s"}, last ${moment(told.uses.last_at)}.` : "In no prompt yet."),
   ];
 }
+
+// What changed beside the words.
+function altered(before, version) {
+  return [before.type !== version.type && `${before.type} became ${version.type}`,
+    before.importance !== version.importance && `importance ${before.importance} became ${version.importance}`].filter(Boolean).join(", ");
+}
+
+const held = (version) => (version.superseded_why ? `${NOW.superseded}: ${spoken(version.superseded_why)}` : NOW[version.status] ?? version.status);
+const ended = (version) => (version.replaced_why ? ENDED[version.replaced_why] ?? `until it was replaced: ${spoken(version.replaced_why)}` : "until its times or its worth changed");

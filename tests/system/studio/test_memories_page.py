@@ -105,7 +105,18 @@ def test_one_is_added_edited_and_has_a_past(home: House, studio: Studio, person:
     item = page.locator(".memory", has_text="plays the viola")
     expect(item.get_by_text("version 2")).to_be_visible()
     item.get_by_role("button", name="History").click()
-    expect(item.locator(".timeline li")).to_have_count(2)
+    versions = item.locator(".timeline li")
+    expect(versions).to_have_count(2)
+    expect(versions.first).to_contain_text("version 1 · until its words were changed · written in the Studio")
+    expect(versions.last).to_contain_text("version 2 · what holds now")
+    expect(versions.last.locator("del")).to_have_text("removed: cello;")
+    expect(versions.last.locator("ins")).to_have_text("added: viola;")
+    expect(versions.last.get_by_role("paragraph").first).to_have_text(
+        "User plays the removed: cello; added: viola; ".strip()
+    )
+    look = "each => { const { textDecorationLine } = getComputedStyle(each); return textDecorationLine }"
+    assert versions.last.locator("del").evaluate(look) == "line-through"
+    assert versions.last.locator("ins").evaluate(look) == "underline"
     assert {"User plays the viola"} <= home.semmem.contents(person)
 
 
@@ -210,7 +221,7 @@ def test_an_open_memory_with_its_history_fits_and_has_no_fault_that_axe_finds(
     studio.page.reload()
     item = studio.opened(studio.page.locator(".memory", has_text=NEW_FLIGHT))
     item.get_by_role("button", name="History").click()
-    expect(item.locator(".timeline li")).to_have_count(2)
+    expect(item.locator("ins").first).to_be_visible()
     studio.page.get_by_role("button", name="Add a memory").click()
     expect(studio.page.locator("form.add textarea")).to_be_focused()
     assert faults(studio) == []
