@@ -89,17 +89,47 @@ export function card(title, ...children) {
   return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), ...children);
 }
 
-export const loading = (lines = 3) =>
-  h("div", { class: "loading", "aria-busy": "true" }, h("p", { class: "hidden" }, "Loading"),
-    ...Array.from({ length: lines }, () => h("div", { class: "bone", "aria-hidden": "true" })));
+// What takes longer says so: nobody shall take it for all there is.
+const SLOW_MS = 3000;
+export function loading(lines = 3) {
+  const said = h("p", { class: "hidden" }, "Loading");
+  const made = h("div", { class: "loading", "aria-busy": "true" }, said, ...Array.from({ length: lines }, () => h("div", { class: "bone", "aria-hidden": "true" })));
+  setTimeout(() => {
+    said.className = "hint";
+    said.textContent = "No answer yet. A part that does not answer is named here as soon as semmem gives it up.";
+  }, SLOW_MS);
+  return made;
+}
 
 export const empty = (title, text, ...actions) =>
   h("div", { class: "empty" }, h("p", { class: "empty-title" }, title), text && h("p", {}, text), ...actions);
 
+// What is broken, by what the problem's own words name, and what to do about it.
+const BROKEN = [
+  [/cannot write to its disk/, "There is no room on a disk", "Free some room where the part below keeps its files; semmem goes on by itself."],
+  [/cannot be reached. Is it running/, "semmem does not answer", "Start it, or look at the network between it and this page."],
+  [/within a minute/, "semmem does not answer", "It runs, and something that it needs hangs: look at its log, and at its parts on the page Engine."],
+  [/\bstore\b/, "The store does not answer", "Look whether the store runs and can be reached from semmem. Requests go on without memories meanwhile."],
+  [/\bjournal\b/, "The journal does not answer", "Look at its disk, or at its database. Nothing new is learnt meanwhile."],
+  [/\bembedder\b/, "The embedder does not answer", "Look at its model, or at its server. Memories are found by words meanwhile."],
+  [/language model/, "The language model does not answer", "Look at its address and key in external_models."],
+];
+const STATUSES = {
+  403: ["This token may not see this", "Sign in with one whose role may."],
+  429: ["These are too many calls", "Wait a moment."],
+};
+
+function broken(error) {
+  const known = BROKEN.find(([words]) => words.test(error.message));
+  return known?.slice(1) ?? STATUSES[error.status] ?? ["This could not be read", "Try again; where that does not help, semmem's log says more."];
+}
+
 // Something that was asked for and is not known: nobody may take it for nothing.
-export const failed = (error, again) =>
-  h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, "This could not be read"),
-    h("p", {}, error.message), again && button("Try again", again));
+export function failed(error, again) {
+  const [title, advice] = broken(error);
+  return h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, title), h("p", { class: "advice" }, advice),
+    h("p", { class: "detail" }, "semmem says: ", h("q", {}, error.message)), again && button("Try again", again));
+}
 
 // The same beside something else that says why.
 export const unread = (what) => h("p", { class: "hint unread", role: "status" }, `${what} could not be read.`);
