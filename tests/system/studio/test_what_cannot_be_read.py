@@ -208,5 +208,5 @@ def test_a_question_that_was_searched_for_by_words_for_want_of_a_vector_says_so(
     tab.page.route("**/v1/memory/preview", without_vector)
     tab.sign_in(at="#/playground/alice")
     tab.page.get_by_label("Question").fill("Which tea do I like?")
-    tab.page.get_by_role("button", name="Look").click()
+    tab.page.get_by_role("button", name="Run").click()
     expect(tab.page.locator(".way")).to_contain_text("by words, since the embedder made no vector")
