@@ -105,6 +105,7 @@ function healthDot() {
   clearInterval(watching);
   if (!may("operate")) return null;
   const dot = h("span", { class: "dot", role: "img", "aria-label": "Parts: not known yet" });
+  const said = h("span", { class: "health", "aria-hidden": "true" });
   const look = async () => {
     let [state, text] = ["bad", "semmem does not answer"];
     try {
@@ -116,10 +117,11 @@ function healthDot() {
     dot.className = `dot ${state}`;
     dot.title = text;
     dot.setAttribute("aria-label", text);
+    said.textContent = state === "bad" ? text : "";
   };
   watching = setInterval(look, HEALTH_MS);
   look();
-  return dot;
+  return [dot, said];
 }
 
 const pages = h("nav", { "aria-label": "Pages" });

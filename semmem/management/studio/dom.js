@@ -33,6 +33,14 @@ const NUMBER = new Intl.NumberFormat("en");
 
 export const day = (time) => (time ? DAY.format(new Date(time)) : "");
 export const moment = (time) => (time ? MOMENT.format(new Date(time)) : "");
+// How long ago, in the largest unit that there is one of.
+const UNITS = [["year", 365 * 86400], ["month", 30 * 86400], ["week", 7 * 86400], ["day", 86400], ["hour", 3600], ["minute", 60]];
+const AGO = new Intl.RelativeTimeFormat("en", { style: "short", numeric: "always" });
+export function age(time) {
+  const seconds = (Date.now() - new Date(time)) / 1000;
+  const [unit, size] = UNITS.find(([, each]) => seconds >= each) ?? [];
+  return unit ? AGO.format(-Math.floor(seconds / size), unit) : "now";
+}
 export const number = (value) => NUMBER.format(value);
 export const percent = (share) => `${Math.round(100 * share)} %`;
 export const milliseconds = (value) => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
@@ -81,17 +89,47 @@ export function card(title, ...children) {
   return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), ...children);
 }
 
-export const loading = (lines = 3) =>
-  h("div", { class: "loading", "aria-busy": "true" }, h("p", { class: "hidden" }, "Loading"),
-    ...Array.from({ length: lines }, () => h("div", { class: "bone", "aria-hidden": "true" })));
+// What takes longer says so: nobody shall take it for all there is.
+const SLOW_MS = 3000;
+export function loading(lines = 3) {
+  const said = h("p", { class: "hidden" }, "Loading");
+  const made = h("div", { class: "loading", "aria-busy": "true" }, said, ...Array.from({ length: lines }, () => h("div", { class: "bone", "aria-hidden": "true" })));
+  setTimeout(() => {
+    said.className = "hint";
+    said.textContent = "No answer yet. A part that does not answer is named here as soon as semmem gives it up.";
+  }, SLOW_MS);
+  return made;
+}
 
 export const empty = (title, text, ...actions) =>
   h("div", { class: "empty" }, h("p", { class: "empty-title" }, title), text && h("p", {}, text), ...actions);
 
+// What is broken, by what the problem's own words name, and what to do about it.
+const BROKEN = [
+  [/cannot write to its disk/, "There is no room on a disk", "Free some room where the part below keeps its files; semmem goes on by itself."],
+  [/cannot be reached. Is it running/, "semmem does not answer", "Start it, or look at the network between it and this page."],
+  [/within a minute/, "semmem does not answer", "It runs, and something that it needs hangs: look at its log, and at its parts on the page Engine."],
+  [/\bstore\b/, "The store does not answer", "Look whether the store runs and can be reached from semmem. Requests go on without memories meanwhile."],
+  [/\bjournal\b/, "The journal does not answer", "Look at its disk, or at its database. Nothing new is learnt meanwhile."],
+  [/\bembedder\b/, "The embedder does not answer", "Look at its model, or at its server. Memories are found by words meanwhile."],
+  [/language model/, "The language model does not answer", "Look at its address and key in external_models."],
+];
+const STATUSES = {
+  403: ["This token may not see this", "Sign in with one whose role may."],
+  429: ["These are too many calls", "Wait a moment."],
+};
+
+function broken(error) {
+  const known = BROKEN.find(([words]) => words.test(error.message));
+  return known?.slice(1) ?? STATUSES[error.status] ?? ["This could not be read", "Try again; where that does not help, semmem's log says more."];
+}
+
 // Something that was asked for and is not known: nobody may take it for nothing.
-export const failed = (error, again) =>
-  h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, "This could not be read"),
-    h("p", {}, error.message), again && button("Try again", again));
+export function failed(error, again) {
+  const [title, advice] = broken(error);
+  return h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, title), h("p", { class: "advice" }, advice),
+    h("p", { class: "detail" }, "semmem says: ", h("q", {}, error.message)), again && button("Try again", again));
+}
 
 // The same beside something else that says why.
 export const unread = (what) => h("p", { class: "hint unread", role: "status" }, `${what} could not be read.`);
@@ -112,10 +150,10 @@ export function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-export function toast(text, { action, act, seconds = 5, kind = "" } = {}) {
+export function toast(text, { action, act, seconds = 5, kind = "", mark = "" } = {}) {
   const made = h("div", { class: `toast ${kind}` }, h("span", {}, text));
   const gone = () => made.remove();
-  if (action) made.append(button(action, () => { gone(); act(); }, { kind: "quiet" }));
+  if (action) made.append(button(action, () => { gone(); act(); }, { kind: `quiet ${mark}` }));
   document.getElementById("toasts").append(made);
   setTimeout(gone, seconds * 1000);
   return gone;

@@ -1,9 +1,9 @@
 // What is known about somebody: figures, a list that is searched as one types, and what can be done with all of it.
 
 import { get, may, ofUser, who } from "./api.js";
-import { button, choices, debounced, empty, failed, field, fill, h, loading, number, percent, select, unread } from "./dom.js";
+import { button, choices, chip, debounced, empty, failed, field, fill, h, loading, number, percent, select, unread } from "./dom.js";
 import { memoryItem } from "./memory_item.js";
-import { addForm, tools } from "./memory_tools.js";
+import { tools } from "./memory_tools.js";
 import { pages } from "./pages.js";
 
 const PAGE = 25, PART = 1000;
@@ -18,10 +18,10 @@ const known = { user: "", projects: [] };
 
 export function memories(place) {
   if (!who.user) {
-    fill(place, empty("Whose memories?", may("administer") ? "Nobody has a memory yet, or name a user above." : "Name a user above."));
+    fill(place, empty("Whose memories?", may("administer") ? "Nobody has any yet. Name a user above to add the first, or say something through Envoy." : "Name a user above."));
     return;
   }
-  const figures = h("div", { class: "figures", "aria-live": "polite" });
+  const figures = h("div", { class: "known marks", "aria-live": "polite" });
   const list = h("div", { class: "list" });
   let figuresDue = true, figuresAsked = false, paged = begun(), asking = 0;
 
@@ -71,15 +71,24 @@ export function memories(place) {
     if (!page.rows.length) {
       const searched = Object.values(asked).some(Boolean);
       fill(list, searched ? empty("Nothing like that", "No memory matches the search and the filters.", button("Clear them", clear))
-        : empty("No memories yet", "They come from conversations through Envoy, or add one above."));
+        : empty("No memories yet", may("write") ? "They come from conversations through Envoy, or add one above." : "They come from conversations through Envoy."));
       return;
     }
+    const open = new Set([...list.querySelectorAll(".line[aria-expanded=true]")].map((line) => line.parentElement.dataset.id));
+    const held = list.contains(document.activeElement) && document.activeElement.closest(".memory")?.dataset.id;
     fill(list,
       h("p", { class: "count" }, `${number(page.first)} to ${number(page.first + page.rows.length - 1)} of ${number(page.told.total)}`),
-      h("ul", { class: "memories" }, page.rows.map((memory) => memoryItem(memory, () => { forgetKnown(); load(); }))),
+      h("ul", { class: "memories lines", onkeydown: moved }, page.rows.map((memory) => memoryItem(memory, changed, open.has(memory.id)))),
       (page.newer || page.older) && h("div", { class: "row" },
         button("Newer", () => turn(-1), { disabled: !page.newer }),
         button("Older", () => turn(1), { disabled: !page.older })));
+    if (held) (list.querySelector(`[data-id="${CSS.escape(held)}"] > .line`) ?? list.querySelector(".memory:not([hidden]) > .line"))?.focus();
+  }
+
+  // Nobody's unsaved words are taken away by a list that is drawn anew.
+  function changed() {
+    forgetKnown();
+    if (!list.querySelector(".edit")) load();
   }
 
   const search = h("input", { type: "search", value: asked.q, placeholder: "words a memory holds", oninput: debounced(() => { asked.q = search.value.trim(); again(); }) });
@@ -92,10 +101,8 @@ export function memories(place) {
     again();
   }
 
-  fill(place, how(), figures, may("write") && addForm(() => { forgetKnown(); again(); }),
-    h("div", { class: "filters four", role: "search" }, field("Search", search), field("Project", project), field("Type", type), field("Status", status)),
-    list, may("write") && tools(() => { forgetKnown(); again(); }));
-  fill(figures, loading(1));
+  fill(place, h("div", { class: "filters four narrow", role: "search" }, field("Search", search), field("Project", project), field("Type", type), field("Status", status)),
+    may("write") && tools(() => { forgetKnown(); again(); }), figures, list, how());
   draw(() => paged.shown());
 }
 
@@ -104,15 +111,29 @@ function how() {
     h("ol", {},
       h("li", {}, "A message through Envoy is kept in the journal; what it says of its author is remembered, at once where rules find it, and settled by the next batch."),
       h("li", {}, "A question is compared with that user's memories. One decision over the question, each memory's kind and all the evidence says which are shown, or none."),
-      h("li", {}, "Those few lines are put into the prompt. What is forgotten here is in no answer from that moment on.")));
+      h("li", {}, "Those few lines are put into the prompt. What is forgotten here is in no answer from that moment on."),
+      h("li", {}, "Keys, on a memory's line: up and down go to the next, Enter opens it, E edits, Delete forgets, Ctrl+Z brings back, Escape closes.")));
 }
 
-function figure(value, label) {
-  return h("div", { class: "figure" }, h("b", {}, value), h("span", {}, label));
-}
-
+// What there is none of is not counted out.
 function drawFigures(place, stats) {
-  const of = (type) => number(stats.by_type[type] ?? 0);
-  fill(place, figure(number(stats.total), "memories"), figure(of("semantic"), "semantic"), figure(of("episodic"), "episodic"), figure(of("procedural"), "procedural"),
-    figure(number(stats.by_status.quarantined ?? 0), "quarantined"), figure(number(stats.tokens), "tokens in all"), figure(percent(stats.hit_rate), "used at least once"));
+  const order = TYPES.map(([type]) => type), types = Object.entries(stats.by_type).sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+  const counts = [...types, ["quarantined", stats.by_status.quarantined], ["superseded", stats.by_status.superseded]];
+  fill(place, stats.total > 0 && [h("b", {}, `${number(stats.total)} memor${stats.total === 1 ? "y" : "ies"}`),
+    counts.filter(([, count]) => count).map(([word, count]) => chip(`${number(count)} ${word}`, word)),
+    h("span", {}, `${number(stats.tokens)} tokens in all`), stats.hit_rate > 0 && h("span", {}, `${percent(stats.hit_rate)} used at least once`)]);
+}
+
+// From line to line with the arrows; the last thing forgotten comes back with what undoes elsewhere.
+function moved(event) {
+  if ((event.ctrlKey || event.metaKey) && event.key === "z" && !event.target.matches("input, textarea")) {
+    [...document.querySelectorAll("#toasts .undo")].at(-1)?.click();
+    return;
+  }
+  if (!event.target.matches(".line")) return;
+  const lines = [...event.currentTarget.querySelectorAll(".memory:not([hidden]) > .line")], at = lines.indexOf(event.target);
+  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: lines.length - 1 }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  lines[to]?.focus();
 }

@@ -1,7 +1,8 @@
-// One memory of a list: read, edited in its place, its past, forgotten with a way back.
+// One memory of a list: a line, and below it, when it is opened, its past and what can be done with it.
 
 import { ApiError, call, get, link, may, ofUser } from "./api.js";
-import { button, chip, confirmed, day, field, fill, h, moment, select, shownIn, toast, unread } from "./dom.js";
+import { changes } from "./changes.js";
+import { age, button, chip, day, field, fill, h, moment, select, shownIn, toast, unread } from "./dom.js";
 import { thumbs } from "./thumbs.js";
 
 const UNDO_S = 8;
@@ -9,10 +10,38 @@ const TYPES = [["semantic", "Semantic"], ["episodic", "Episodic"], ["procedural"
 
 const path = (memory) => `/v1/memory/${encodeURIComponent(memory.id)}`;
 
-export function memoryItem(memory, changed) {
-  const place = h("li", { class: `memory ${memory.status}`, "data-id": memory.id });
-  const more = h("div", { class: "more" });
-  const show = () => fill(place, reading(memory, { edit, past, forget, release, undo }), more);
+// What is hidden and will be forgotten unless somebody undoes it: it stays hidden in a list that is drawn anew.
+const leaving = new Set();
+
+// One line; what more there is to read and to do opens below it.
+export function memoryItem(memory, changed, opened = false) {
+  const place = h("li", { class: `memory dense ${memory.status}`, "data-id": memory.id, hidden: leaving.has(memory.id) });
+  // Whose it is: another user may be looked at by the time that it is forgotten.
+  const whose = ofUser();
+  const more = h("div", { class: "more" }), details = h("div", { class: "details", id: `details-${memory.id}`, hidden: !opened });
+  const line = h("button", { type: "button", class: "line", "aria-expanded": String(opened), "aria-controls": details.id, onclick: () => open(details.hidden), onkeydown: pressed });
+  const show = () => {
+    fill(line, told(memory));
+    fill(details, reading(memory, { edit, past, forget, release, undo }), more);
+  };
+
+  function open(wanted) {
+    details.hidden = !wanted;
+    line.setAttribute("aria-expanded", String(wanted));
+  }
+
+  function pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Delete" && may("write")) forget();
+    else if (event.key.toLowerCase() === "e" && may("write")) { event.preventDefault(); open(true); edit(); }
+  }
+
+  const close = () => { show(); line.focus(); };
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    if (!details.querySelector(".edit")) open(false);
+    close();
+  });
 
   function edit() {
     const content = h("textarea", { rows: 3, maxLength: 500 });
@@ -25,15 +54,15 @@ export function memoryItem(memory, changed) {
         event.preventDefault();
         try {
           memory = await call("PUT", path(memory), { query: ofUser(), body: { content: content.value.trim(), type: type.value, importance: Number(importance.value) } });
-          show();
+          close();
           toast("Changed. The former version is in its history.");
         } catch (error) {
           toast(error.message, { kind: "bad" });
         }
       },
     }, field("Content", content), h("div", { class: "filters" }, field("Type", type), field("Importance", importance)),
-    h("div", { class: "row" }, h("button", { class: "button primary", type: "submit" }, "Save"), button("Cancel", show, { kind: "quiet" })));
-    fill(place, form);
+    h("div", { class: "row" }, h("button", { class: "button primary", type: "submit" }, "Save"), button("Cancel", close, { kind: "quiet" })));
+    fill(details, form);
     content.focus();
   }
 
@@ -47,25 +76,37 @@ export function memoryItem(memory, changed) {
     else fill(more);
   }
 
-  async function forget() {
-    if (!(await confirmed("Forget this memory?", `“${memory.content}” will be in no answer any more.`, "Forget"))) return;
-    place.hidden = true;
+  function forget() {
+    const lines = [...document.querySelectorAll(".memory:not([hidden]) > .line")], at = lines.indexOf(line);
+    hide(true);
+    (lines[at + 1] ?? lines[at - 1])?.focus();
     const erase = async (keepalive) => {
       removeEventListener("pagehide", atOnce);
       try {
-        await call("DELETE", path(memory), { query: ofUser(), keepalive });
+        await call("DELETE", path(memory), { query: whose, keepalive });
+        leaving.delete(memory.id);
         if (!keepalive) changed();
       } catch (error) {
-        if (error.status !== 404) { place.hidden = false; toast(`Not forgotten: ${error.message}`, { kind: "bad" }); }
+        if (error.status !== 404) { hide(false); toast(`Not forgotten: ${error.message}`, { kind: "bad" }); }
       }
     };
     const timer = setTimeout(() => erase(false), UNDO_S * 1000);
     const atOnce = () => { clearTimeout(timer); erase(true); };
     addEventListener("pagehide", atOnce);
-    toast(`Forgotten in ${UNDO_S} seconds.`, {
-      seconds: UNDO_S, action: "Undo",
-      act: () => { clearTimeout(timer); removeEventListener("pagehide", atOnce); place.hidden = false; place.querySelector("button")?.focus(); },
+    toast(`Forgotten in ${UNDO_S} seconds: “${short(memory.content)}”`, {
+      seconds: UNDO_S, action: "Undo", mark: "undo",
+      act: () => { clearTimeout(timer); removeEventListener("pagehide", atOnce); hide(false)?.querySelector(".line").focus(); },
     });
+  }
+
+  // Also where the list was drawn anew since.
+  function hide(hidden) {
+    if (hidden) leaving.add(memory.id);
+    else leaving.delete(memory.id);
+    place.hidden = hidden;
+    const here = document.querySelector(`.memory[data-id="${CSS.escape(memory.id)}"]`);
+    if (here) here.hidden = hidden;
+    return here;
   }
 
   async function release() {
@@ -90,17 +131,25 @@ export function memoryItem(memory, changed) {
   }
 
   show();
+  fill(place, line, details);
   return place;
+}
+
+const short = (text) => (text.length > 60 ? `${text.slice(0, 57)}…` : text);
+
+function told(memory) {
+  const said = memory.source.time ?? memory.created_at;
+  return [h("span", { class: "content", dir: "auto" }, memory.content), h("span", { class: "facts-of" },
+    memory.status !== "active" && chip(memory.status, "warn"), chip(memory.type, memory.type),
+    h("time", { datetime: said, title: moment(said) }, age(said)))];
 }
 
 function reading(memory, acts) {
   const words = [memory.metadata.standing && "always matters", memory.metadata.provisional && "provisional", memory.metadata.unsettled && "in doubt"];
   return [
-    h("p", { class: "content" }, memory.content),
-    h("p", { class: "marks" }, chip(memory.type, memory.type), memory.status !== "active" && chip(memory.status, "warn"),
+    h("p", { class: "marks" }, h("span", {}, `said ${moment(memory.source.time ?? memory.created_at)}`), h("span", {}, `version ${memory.version}`),
       ...words.filter(Boolean).map((word) => chip(word)), memory.project_id && chip(`project ${memory.project_id}`),
-      h("time", { datetime: memory.created_at, title: moment(memory.created_at) }, `said ${day(memory.source.time ?? memory.created_at)}`),
-      h("span", {}, `version ${memory.version}`), memory.expires_at && h("span", {}, `until ${day(memory.expires_at)}`)),
+      memory.expires_at && h("span", {}, `until ${day(memory.expires_at)}`)),
     h("div", { class: "row acts" },
       may("write") && button("Edit", acts.edit, { kind: "quiet" }),
       h("button", { type: "button", class: "button quiet", onclick: acts.past, "aria-expanded": "false" }, "History"),
@@ -120,15 +169,32 @@ async function origin(memory) {
   return found && h("p", { class: "hint" }, "From the conversation ", h("a", { href: link("conversations", found.id) }, h("bdi", {}, found.title.trim() || "without a title")), ` of ${day(found.created_at)}.`);
 }
 
+const ROLES = { api: "written in the Studio or through the API", user: "said by the user", assistant: "said by the assistant", tool: "told by a tool", system: "said by the operator" };
+const NOW = { active: "what holds now", quarantined: "held back: in no prompt until it is released", superseded: "not used any more" };
+const ENDED = {
+  updated: "until its words were changed", released: "held back, until it was released", merged: "until repetitions were merged into it",
+  asked_to_forget: "until its user asked to forget it", undone: "until the change was undone", superseded: "until another memory took its place",
+};
+const spoken = (word) => word.replaceAll("_", " ");
+
 function timeline(told) {
   const versions = [...told.versions, told.current];
   return [
-    h("ol", { class: "timeline" }, versions.map((version) => h("li", {},
+    h("ol", { class: "timeline" }, versions.map((version, at) => h("li", {},
       h("time", { datetime: version.updated_at }, moment(version.updated_at)),
-      h("p", {}, version.content),
-      h("p", { class: "hint" }, [`version ${version.version}`, version.status, version.replaced_why && `replaced: ${version.replaced_why}`,
-        version.superseded_why && `superseded: ${version.superseded_why}`, `from ${version.source.role}`].filter(Boolean).join(" · "))))),
+      h("p", { dir: "auto" }, at ? changes(versions[at - 1].content, version.content) : version.content),
+      h("p", { class: "hint" }, [`version ${version.version}`, at && altered(versions[at - 1], version), version === told.current ? held(version) : ended(version),
+        ROLES[version.source.role] ?? `from ${version.source.role}`].filter(Boolean).join(" · "))))),
     told.dropped.map((row) => h("p", { class: "hint" }, `${row.times} repetition${row.times === 1 ? "" : "s"} dropped (${row.reason}), last ${moment(row.last_at)}`)),
     h("p", { class: "hint" }, told.uses.count ? `In ${told.uses.count} prompt${told.uses.count === 1 ? "" : "s"}, last ${moment(told.uses.last_at)}.` : "In no prompt yet."),
   ];
 }
+
+// What changed beside the words.
+function altered(before, version) {
+  return [before.type !== version.type && `${before.type} became ${version.type}`,
+    before.importance !== version.importance && `importance ${before.importance} became ${version.importance}`].filter(Boolean).join(", ");
+}
+
+const held = (version) => (version.superseded_why ? `${NOW.superseded}: ${spoken(version.superseded_why)}` : NOW[version.status] ?? version.status);
+const ended = (version) => (version.replaced_why ? ENDED[version.replaced_why] ?? `until it was replaced: ${spoken(version.replaced_why)}` : "until its times or its worth changed");

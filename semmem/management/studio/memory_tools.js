@@ -1,15 +1,35 @@
 // Adding one, taking copies, and making many of them fewer.
 
 import { call, get, may, ofUser, post, raw, who } from "./api.js";
-import { button, card, confirmed, dialog, field, h, number, save, select, toast } from "./dom.js";
+import { button, confirmed, dialog, field, h, number, save, select, toast } from "./dom.js";
 
 const LINES = 200;
 const TYPES = [["semantic", "Semantic"], ["episodic", "Episodic"], ["procedural", "Procedural"]];
 
-export function addForm(added) {
+// Everything that is done with all of them, and the form that adds one, which is opened by the first button.
+export function tools(changed) {
+  const file = h("input", { type: "file", accept: ".jsonl,.ndjson,application/x-ndjson", class: "hidden", "aria-label": "File of an export", tabIndex: -1, onchange: () => taken(file, changed) });
+  const form = addForm(changed), add = button("Add a memory", () => opened(form.hidden), { kind: "primary" });
+  function opened(open) {
+    form.hidden = !open;
+    add.setAttribute("aria-expanded", String(open));
+    (open ? form.querySelector("textarea") : add).focus();
+  }
+  form.addEventListener("keydown", (event) => { if (event.key === "Escape") opened(false); });
+  add.setAttribute("aria-expanded", "false");
+  return [h("div", { class: "row tools", role: "group", "aria-label": "All of them" }, add,
+    button("Export", exported, { title: "All of them, as JSON Lines" }),
+    may("administer") && button("Import …", () => file.click()), may("administer") && file,
+    button("Merge repetitions …", () => compacted(changed, "/v1/memory/consolidate", "Merge repetitions", {}), { title: "Shows first what it would do; the originals stay in the history" }),
+    button("Compact the old …", () => compacted(changed, "/v1/memory/summarize", "Compact the old", { older_than_days: 90 }), { title: "Shows first what it would do; the originals stay in the history" }),
+    button("Forget everything …", () => forgotten(changed), { kind: "danger" })), form];
+}
+
+function addForm(added) {
   const content = h("textarea", { rows: 2, maxLength: 500, minLength: 3, required: true, placeholder: "User likes oolong tea" });
   const type = select(TYPES, "semantic");
-  const form = h("form", {
+  return h("form", {
+    class: "card add", hidden: true,
     onsubmit: async (event) => {
       event.preventDefault();
       try {
@@ -22,19 +42,6 @@ export function addForm(added) {
       }
     },
   }, field("Content", content), field("Type", type), h("button", { class: "button primary", type: "submit" }, "Add"));
-  return h("details", { class: "card" }, h("summary", {}, "Add a memory"), form);
-}
-
-export function tools(changed) {
-  const file = h("input", { type: "file", accept: ".jsonl,.ndjson,application/x-ndjson", class: "hidden", "aria-label": "File of an export", tabIndex: -1, onchange: () => taken(file, changed) });
-  return card("All of them",
-    h("div", { class: "row" },
-      button("Export", exported),
-      may("administer") && button("Import …", () => file.click()), may("administer") && file,
-      button("Merge repetitions …", () => compacted(changed, "/v1/memory/consolidate", "Merge repetitions", {})),
-      button("Compact the old …", () => compacted(changed, "/v1/memory/summarize", "Compact the old", { older_than_days: 90 })),
-      button("Forget everything …", () => forgotten(changed), { kind: "danger" })),
-    h("p", { class: "hint" }, "An export is JSON Lines. Merging and compacting show first what they would do, and keep the originals in the history."));
 }
 
 async function exported() {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 
 from tests.support.harness import ADMIN_TOKEN, SHIPPED_EMBEDDER, House, house, stand_in_model
 
@@ -46,8 +46,12 @@ class Studio:
         self.page.get_by_role("navigation").get_by_role("link", name=name).click()
         self.page.get_by_role("heading", level=1, name=name).wait_for()
 
-    def memory(self, content: str) -> object:
-        return self.page.locator(".memory", has_text=content)
+    def opened(self, item: Locator) -> Locator:
+        """A memory of the list, whose details are shown from now on."""
+        line = item.locator(".line")
+        if line.get_attribute("aria-expanded") == "false":
+            line.click()
+        return item
 
 
 @pytest.fixture(scope="session")

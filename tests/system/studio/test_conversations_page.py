@@ -388,12 +388,12 @@ def test_a_memory_leads_to_the_conversation_it_came_from(home: House, studio: St
     eventually(lambda: listed(home, person), within_s=20, what="recorded")
     studio.sign_in(at=f"#/memories/{person}")
     page = studio.page
-    page.locator(".memory", has_text="parrots").get_by_role("button", name="History").click()
+    studio.opened(page.locator(".memory", has_text="parrots")).get_by_role("button", name="History").click()
     page.get_by_text("From the conversation").get_by_role("link").click()
     expect(page.get_by_role("heading", level=2, name="I keep two parrots at home.")).to_be_focused()
     expect(page.locator(".said.user")).to_contain_text("I keep two parrots at home.")
     studio.open("Memories")
-    told = page.locator(".memory", has_text="Utrecht")
+    told = studio.opened(page.locator(".memory", has_text="Utrecht"))
     told.get_by_role("button", name="History").click()
     expect(told.locator(".timeline li")).to_have_count(1)
     assert page.get_by_text("From the conversation").count() == 0

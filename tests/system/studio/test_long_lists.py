@@ -92,18 +92,15 @@ def turned(page: Page, number: int) -> list[str]:
     return shown
 
 
-def test_everybodys_memories_are_paged_each_once(tab: Studio) -> None:
+def test_everybody_is_in_the_table_with_their_memories_counted(tab: Studio) -> None:
     tab.sign_in(at="#/everybody")
     began = time.perf_counter()
-    expect(tab.page.locator(".memory")).to_have_count(50, timeout=60_000)
-    print(f"\nthe first memories {1000 * (time.perf_counter() - began):.0f} ms after signing in")
+    expect(tab.page.locator("tbody td").first).to_have_text(f"{EACH:,}", timeout=60_000)
+    print(f"\nthe first user's memories are counted {1000 * (time.perf_counter() - began):.0f} ms after signing in")
     paint = tab.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     print(f"\nfirst paint after {paint:.0f} ms")
-    wanted = [f"user{user:03d}-{number:04d}" for user in range(USERS) for number in range(EACH)]
-    assert turned(tab.page, len(wanted) // 50) == wanted
-    expect(tab.page.get_by_role("button", name="Next")).to_be_disabled()
-    tab.page.get_by_role("button", name="Before").click()
-    expect(tab.page.locator(".memory").last).to_have_attribute("data-id", wanted[-51])
+    assert tab.page.locator("tbody th").all_inner_texts() == [f"user{user:03d}" for user in range(min(USERS, 25))]
+    expect(tab.page.locator(".due")).to_have_count(0, timeout=600_000)
 
 
 def test_one_users_memories_are_paged_each_once_and_a_change_keeps_the_page(tab: Studio) -> None:
@@ -113,8 +110,7 @@ def test_one_users_memories_are_paged_each_once_and_a_change_keeps_the_page(tab:
     assert turned(tab.page, EACH // 25) == wanted
     tab.page.get_by_role("button", name="Newer").click()
     expect(tab.page.locator(".memory").first).to_have_attribute("data-id", wanted[-50])
-    tab.page.locator(".memory").first.get_by_role("button", name="Forget").click()
-    tab.page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    tab.page.locator(".line").first.press("Delete")
     expect(tab.page.locator(".memory").first).to_have_attribute("data-id", wanted[-49], timeout=30_000)
     expect(tab.page.locator(".count")).to_have_text("951 to 975 of 999")
-    expect(tab.page.locator(".figure").first).to_contain_text("999")
+    expect(tab.page.locator(".known b")).to_have_text("999 memories")

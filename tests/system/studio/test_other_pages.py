@@ -18,7 +18,7 @@ AXE = importlib.resources.files("axe_core_python").joinpath("axe.min.js").read_t
 def ask(studio: Studio, question: str) -> None:
     studio.open("Playground")
     studio.page.get_by_label("Question").fill(question)
-    studio.page.get_by_role("button", name="Look").click()
+    studio.page.get_by_role("button", name="Run").click()
 
 
 def test_the_way_of_a_question_is_a_picture(studio: Studio, person: str) -> None:
@@ -33,6 +33,15 @@ def test_the_way_of_a_question_is_a_picture(studio: Studio, person: str) -> None
     kept.first.get_by_role("button", name="Not helpful").click()
     expect(page.locator(".toast")).to_contain_text("shown less")
     assert page.locator(".candidates .cut").count() > 0
+    block, way, first = (page.locator(each).first.bounding_box() for each in ("pre", ".way", ".candidates li"))
+    assert block
+    assert way
+    assert first
+    assert block["y"] < way["y"] < first["y"]
+    assert "log-odds" not in page.locator("main").inner_text()
+    expect(page.locator(".bars").first).to_be_hidden()
+    page.get_by_role("button", name="Show the numbers").click()
+    expect(page.get_by_text("log-odds").last).to_be_visible()
     assert page.locator(".filled").first.evaluate("bar => bar.getBoundingClientRect().width") > 10
 
 
@@ -41,8 +50,8 @@ def test_another_budget_shows_what_would_have_no_room(studio: Studio, person: st
     studio.open("Playground")
     studio.page.get_by_label("Tokens at most").fill("0")
     studio.page.get_by_label("Question").fill("What's my budget for the trip?")
-    studio.page.get_by_role("button", name="Look").click()
-    expect(studio.page.get_by_text("no room left in the token budget").first).to_be_visible()
+    studio.page.get_by_role("button", name="Run").click()
+    expect(studio.page.get_by_text("No room left in the token budget").first).to_be_visible()
     expect(studio.page.get_by_text("The prompt stays as it is")).to_be_visible()
 
 
@@ -58,7 +67,7 @@ def test_what_a_sessions_prompts_have_already_stands_above_what_is_added(
     earlier = page.get_by_role("region", name="In this session's prompts already")
     expect(earlier).to_have_count(0)
     page.get_by_label("Session").fill("trip")
-    page.get_by_role("button", name="Look").click()
+    page.get_by_role("button", name="Run").click()
     expect(earlier).to_contain_text("$10,000")
     there = page.locator(".candidates .kept", has_text="$10,000")
     expect(there).to_contain_text("in the prompt already")
@@ -92,7 +101,7 @@ def test_a_question_that_needs_no_memory_says_so(studio: Studio, person: str) ->
     studio.sign_in(at=f"#/playground/{person}")
     ask(studio, "Thanks!")
     expect(studio.page.get_by_text("The prompt stays as it is")).to_be_visible()
-    expect(studio.page.get_by_text("not searched")).to_be_visible()
+    expect(studio.page.get_by_text("not searched").first).to_be_visible()
 
 
 def test_the_engine_shows_and_tries_its_parts(studio: Studio) -> None:
@@ -180,6 +189,9 @@ def test_an_operator_sees_counts_and_no_content(home: House, studio: Studio, per
 def test_a_reader_cannot_change_anything(home: House, studio: Studio, person: str) -> None:
     studio.sign_in(token(home, "reader", person))
     expect(studio.page.locator(".memory")).to_have_count(6)
+    expect(studio.opened(studio.page.locator(".memory").first).get_by_role("button", name="History")).to_be_visible()
+    studio.page.locator(".line").first.press("Delete")
+    studio.page.locator(".line").first.press("e")
     for name in ("Edit", "Forget", "Add", "Export", "Helpful"):
         assert studio.page.get_by_role("button", name=name).count() == 0
 
@@ -196,7 +208,7 @@ def test_a_revoked_token_signs_out(home: House, studio: Studio, person: str) -> 
     home.semmem.api("DELETE", "/v1/tokens", params={"user_id": person})
     studio.open("Playground")
     studio.page.get_by_label("Question").fill("What?")
-    studio.page.get_by_role("button", name="Look").click()
+    studio.page.get_by_role("button", name="Run").click()
     expect(studio.page.get_by_label("Token")).to_be_visible()
     studio.troubles.clear()
 
@@ -282,8 +294,9 @@ def test_a_keyboard_is_enough(studio: Studio, person: str) -> None:
     expect(page.locator(".memory")).to_have_count(6)
     page.keyboard.press("Tab")
     expect(page.get_by_text("Skip to the content")).to_be_focused()
-    item = page.locator(".memory", has_text="Honolulu")
-    item.get_by_role("button", name="Edit").focus()
+    page.locator(".line", has_text="Honolulu").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Edit").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_label("Content").last).to_be_focused()
     page.keyboard.press("Control+a")

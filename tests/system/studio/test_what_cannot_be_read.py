@@ -18,7 +18,9 @@ from tests.system.studio.conftest import PATIENCE_MS, Studio, opened
 
 HUNG = {"memory": {"milvus": {"call_timeout_s": 1.0}}, "usage": {"enabled": True}, "conversations": {"enabled": True}}
 NO_STORE = "the store did not answer in time"
-NOTHING = re.compile(r"nobody has|no memories yet|nothing yet|nothing like that|no batch|no conversations? yet", re.I)
+NOTHING = re.compile(
+    r"nobody has|nobody yet|no memories yet|nothing yet|nothing like that|no batch|no conversations? yet", re.I
+)
 """What pages say where there is nothing."""
 JOURNAL_FAILS = {
     "status": 503,
@@ -71,6 +73,8 @@ def test_with_the_store_hung_no_page_says_that_nobody_has_a_memory(small: House,
     with hung_store(small.semmem):
         tab.sign_in()
         expect(page.get_by_role("alert")).to_contain_text(NO_STORE, timeout=4 * PATIENCE_MS)
+        expect(page.get_by_role("alert")).to_contain_text("The store does not answer")
+        expect(page.get_by_role("alert")).to_contain_text("Look whether the store runs")
         assert says_nothing_is_there(tab) == []
         for name in ("Playground", "Conversations"):
             tab.open(name)
@@ -81,16 +85,17 @@ def test_with_the_store_hung_no_page_says_that_nobody_has_a_memory(small: House,
         tab.open("Memories")
         page.get_by_label("User", exact=True).fill("alice")
         expect(page.locator(".list").get_by_role("alert")).to_contain_text(NO_STORE, timeout=4 * PATIENCE_MS)
-        expect(page.locator(".figures")).to_have_text("The figures could not be read.")
+        expect(page.locator(".known")).to_have_text("The figures could not be read.")
         expect(page.locator("[aria-busy]")).to_have_count(0)
         assert says_nothing_is_there(tab) == []
         tab.open("Engine")
         page.get_by_role("button", name="Test now").click()
         expect(page.locator(".trips .bad")).to_have_count(1, timeout=4 * PATIENCE_MS)
         expect(page.get_by_text("store: not ready")).to_be_visible(timeout=4 * PATIENCE_MS)
+        expect(page.locator("#bar .health")).to_have_text("Not ready: store", timeout=4 * PATIENCE_MS)
     tab.open("Memories")
     expect(page.locator(".memory")).to_have_count(1, timeout=4 * PATIENCE_MS)
-    expect(page.locator(".figures")).to_contain_text("memories")
+    expect(page.locator(".known")).to_contain_text("1 memory")
 
 
 def test_a_first_user_who_could_not_be_found_is_looked_for_again(small: House, tab: Studio) -> None:
@@ -156,6 +161,7 @@ def test_live_does_not_say_that_there_is_nothing_before_it_knows(tab: Studio) ->
     tab.sign_in(at="#/live")
     tab.page.get_by_role("heading", level=1, name="Live").wait_for()
     expect(tab.page.locator("main [aria-busy]")).to_be_visible()
+    expect(tab.page.locator("main [aria-busy]")).to_contain_text("No answer yet", timeout=PATIENCE_MS)
     assert says_nothing_is_there(tab) == []
     for route in held:
         route.abort()
@@ -173,6 +179,27 @@ def test_a_call_that_is_never_answered_is_given_up_and_said(tab: Studio) -> None
     expect(page.get_by_role("alert")).to_contain_text("did not answer within a minute")
 
 
+@pytest.mark.parametrize(
+    ("status", "detail", "title"),
+    [
+        (503, "the store cannot be reached (StoreUnavailable): try again later", "The store does not answer"),
+        (503, "the journal failed (JournalError): try again later", "The journal does not answer"),
+        (503, "the embedder made no vector (EmbedderError): try again later", "The embedder does not answer"),
+        (507, "the store cannot write to its disk; nothing was changed", "There is no room on a disk"),
+        (403, "this role may not", "This token may not see this"),
+        (500, "something failed that nobody expected", "This could not be read"),
+    ],
+)
+def test_what_is_broken_is_named_with_what_to_do(tab: Studio, status: int, detail: str, title: str) -> None:
+    tab.page.route("**/v1/memory?*", lambda route: route.fulfill(status=status, json={"code": "X", "detail": detail}))
+    tab.sign_in(at="#/memories/alice")
+    alert = tab.page.locator(".list").get_by_role("alert")
+    expect(alert.locator(".empty-title")).to_have_text(title)
+    expect(alert.locator(".advice")).not_to_be_empty()
+    expect(alert.locator(".detail")).to_contain_text(detail)
+    expect(alert.get_by_role("button", name="Try again")).to_be_visible()
+
+
 def test_a_question_that_was_searched_for_by_words_for_want_of_a_vector_says_so(tab: Studio) -> None:
     def without_vector(route: Route) -> None:
         told = route.fetch().json()
@@ -181,5 +208,5 @@ def test_a_question_that_was_searched_for_by_words_for_want_of_a_vector_says_so(
     tab.page.route("**/v1/memory/preview", without_vector)
     tab.sign_in(at="#/playground/alice")
     tab.page.get_by_label("Question").fill("Which tea do I like?")
-    tab.page.get_by_role("button", name="Look").click()
+    tab.page.get_by_role("button", name="Run").click()
     expect(tab.page.locator(".way")).to_contain_text("by words, since the embedder made no vector")

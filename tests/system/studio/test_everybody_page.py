@@ -1,0 +1,128 @@
+"""Everybody: users as a table that is searched, sorted, turned and worked with a keyboard, from 320 to 2,560 pixels."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.support.harness import House
+from tests.system.studio.conftest import Studio
+from tests.system.studio.test_other_pages import faults
+
+NAMES = [f"person-{number:04d}" for number in range(5000)]
+
+
+def with_many(studio: Studio) -> None:
+    """An API that knows five thousand users in parts of a thousand, of whom the third switched memories off."""
+
+    def users(route: Route) -> None:
+        after = re.search(r"after=([^&]*)", route.request.url)
+        page = [name for name in NAMES if name > (after[1] if after else "")][:1000]
+        more = page[-1] if page[-1] != NAMES[-1] else None
+        switches = {NAMES[2]: {"reading": "off", "storing": None}} if NAMES[2] in page else {}
+        route.fulfill(
+            json={"users": page, "next_after": more, "total": None, "limit": 1000, "memory_switches": switches}
+        )
+
+    def memories(route: Route) -> None:
+        number = int(route.request.url.split("user_id=person-")[1][:4])
+        made = [{"created_at": f"2026-10-{1 + number % 28:02d}T08:00:00Z"}]
+        route.fulfill(json={"memories": made, "total": number % 10, "next_cursor": None})
+
+    studio.page.route("**/v1/users?*", users)
+    studio.page.route("**/v1/memory?*", memories)
+
+
+def named(studio: Studio) -> list[str]:
+    told: list[str] = studio.page.locator("tbody th").all_inner_texts()
+    return told
+
+
+def test_users_stand_in_a_table_with_what_is_known_of_them(home: House, studio: Studio, person: str) -> None:
+    studio.sign_in(at="#/everybody")
+    page = studio.page
+    page.get_by_label("Search").fill(person[5:])
+    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=person, exact=True))
+    expect(row.get_by_role("cell").first).to_have_text("6")
+    shown = row.get_by_label(f"In prompts: {person}")
+    shown.select_option("off")
+    expect(page.locator(".toast")).to_contain_text(f"{person}: off")
+    told: Any = home.semmem.api("GET", f"/v1/users/{person}/memory-switches")
+    assert (told["reading"], told["storing"]) == ("off", None)
+    page.reload()
+    expect(shown).to_have_value("off")
+    row.get_by_label(f"In prompts: {person}").select_option("")
+    expect(page.locator(".toast")).to_contain_text("default")
+    row.get_by_role("link", name="Playground").click()
+    expect(page.get_by_role("heading", level=1, name="Playground")).to_be_visible()
+    expect(page.get_by_label("User", exact=True)).to_have_value(person)
+
+
+def test_five_thousand_users_are_searched_sorted_and_turned(studio: Studio) -> None:
+    with_many(studio)
+    studio.sign_in(at="#/everybody")
+    page = studio.page
+    expect(page.locator(".count")).to_have_text("1 to 25 of 5,000 users")
+    expect(page.locator("tbody td").first).to_have_text("0")
+    expect(page.get_by_label(f"In prompts: {NAMES[2]}")).to_have_value("off")
+    page.get_by_role("button", name="Next").click()
+    assert named(studio) == NAMES[25:50]
+    page.get_by_role("button", name="User").click()
+    assert named(studio) == NAMES[:-26:-1]
+    expect(page.get_by_role("columnheader", name="User")).to_have_attribute("aria-sort", "descending")
+    page.get_by_role("button", name="Memories", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("250 users or fewer")
+    page.get_by_label("Search").fill("PERSON-012")
+    expect(page.locator(".count")).to_have_text("1 to 10 of 10 users")
+    heading = page.get_by_role("button", name="Memories", exact=True)
+    heading.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody th").first).to_have_text("person-0129")
+    assert named(studio) == [f"person-012{number}" for number in range(9, -1, -1)]
+    page.keyboard.press("Space")
+    expect(page.locator("tbody th").first).to_have_text("person-0120")
+    expect(heading).to_be_focused()
+    page.get_by_label("Search").fill("nobody of that name")
+    expect(page.get_by_text("No user is named like that.")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [320, 768, 1040, 2560])
+def test_the_table_is_readable_at_every_width(studio: Studio, width: int) -> None:
+    with_many(studio)
+    studio.page.set_viewport_size({"width": width, "height": 900})
+    studio.sign_in(at="#/everybody")
+    page = studio.page
+    expect(page.locator("tbody td").first).to_have_text("0")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("(box => box.scrollWidth <= box.clientWidth)(document.querySelector('.people .scroll'))")
+    expect(page.get_by_role("row")).to_have_count(26)
+    link = page.get_by_role("link", name=f"Conversations of {NAMES[0]}").bounding_box()
+    assert link is not None
+    assert link["x"] + link["width"] <= width
+
+
+def test_figures_that_cannot_be_read_are_said_and_the_users_stay(studio: Studio) -> None:
+    with_many(studio)
+    refusal = {
+        "code": "MEMORY_NOT_AVAILABLE",
+        "detail": "the store cannot be reached (StoreUnavailable): try again later",
+    }
+    studio.page.route("**/v1/memory?*", lambda route: route.fulfill(status=503, json=refusal))
+    studio.sign_in(at="#/everybody")
+    page = studio.page
+    expect(page.get_by_role("alert")).to_contain_text("the store cannot be reached")
+    expect(page.locator("tbody td").first).to_have_text("not known")
+    assert named(studio) == NAMES[:25]
+    studio.troubles.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_table_has_no_fault_that_axe_finds(studio: Studio, scheme: Any) -> None:
+    studio.page.emulate_media(color_scheme=scheme)
+    with_many(studio)
+    studio.sign_in(at="#/everybody")
+    expect(studio.page.locator("tbody td").first).to_have_text("0")
+    assert faults(studio) == []
