@@ -10,7 +10,7 @@ const SWITCH = [["", "Default"], ["on", "On"], ["off", "Off"]];
 const SWITCHES = { reading: "In prompts", storing: "Learnt from" };
 const COLUMNS = [["user", "User"], ["memories", "Memories"], ["newest", "Newest memory"], ["reading", SWITCHES.reading], ["storing", SWITCHES.storing]];
 const COUNTED = new Set(["memories", "newest"]);
-const PAGES = [["conversations", "Conversations"], ["playground", "Playground"]];
+const PAGES = [["conversations", "Conversations"], ["playground", "Playground"], ["requests", "Requests"]];
 const STATES = { true: "descending", false: "ascending" };
 
 const asked = { q: "", by: "user", down: false, at: 0 };

@@ -74,7 +74,7 @@ function latency(requests) {
   const times = requests.map((one) => one.milliseconds), most = Math.max(...times);
   const sorted = times.toSorted((a, b) => a - b), at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
   const told = `The last ${number(times.length)}: half took at most ${milliseconds(at(0.5))}, 19 of 20 at most ${milliseconds(at(0.95))}, the longest ${milliseconds(most)}.`;
-  const bars = svg("svg", { viewBox: `0 0 ${BARS * BAR_WIDTH} ${BAR_HEIGHT}`, class: "strip", role: "img", "aria-label": told });
+  const bars = svg("svg", { viewBox: `0 0 ${BARS * BAR_WIDTH} ${BAR_HEIGHT}`, class: "strip", preserveAspectRatio: "none", role: "img", "aria-label": told });
   requests.forEach((one, place) => {
     const height = Math.max(1, (one.milliseconds / Math.max(most, 1e-9)) * BAR_HEIGHT);
     bars.append(svg("rect", { x: (BARS - 1 - place) * BAR_WIDTH, y: BAR_HEIGHT - height, width: BAR_WIDTH - 1, height, class: kind(one.outcome) }));
