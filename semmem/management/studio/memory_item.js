@@ -114,7 +114,7 @@ export function memoryItem(memory, changed, opened = false) {
       const told = await call("POST", `${path(memory)}/release`, { query: ofUser() });
       memory = told.memory;
       show();
-      toast("Released: it can be shown from now on.");
+      toast(told.released ? "Released: it can be shown from now on." : "Not released: another memory says the same already.");
     } catch (error) {
       toast(error.message, { kind: "bad" });
     }

@@ -53,6 +53,7 @@ def test_users_stand_in_a_table_with_what_is_known_of_them(home: House, studio: 
     told: Any = home.semmem.api("GET", f"/v1/users/{person}/memory-switches")
     assert (told["reading"], told["storing"]) == ("off", None)
     page.reload()
+    page.get_by_label("Search").fill(person[5:])
     expect(shown).to_have_value("off")
     row.get_by_label(f"In prompts: {person}").select_option("")
     expect(page.locator(".toast")).to_contain_text("default")
