@@ -43,7 +43,7 @@ VIOLATIONS = {
     "wiring knows a command": ("semmem/wiring/app.py", "semmem.commands.table"),
     "management knows a command": ("semmem/management/api.py", "semmem.commands.asking"),
     "a backend knows a command": ("semmem/backends/in_process.py", "semmem.commands.command"),
-    "YAML in a command": ("semmem/commands/models.py", "yaml"),
+    "YAML in a command": ("semmem/commands/operating.py", "yaml"),
     # a room beside
     "retrieval knows extraction": ("semmem/retrieval/rank.py", "semmem.extraction.screen"),
     "extraction knows retrieval": ("semmem/extraction/dedup.py", "semmem.retrieval.rank"),
