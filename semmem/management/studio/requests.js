@@ -11,16 +11,17 @@ const PASSED = "It is no longer known to this process: it keeps the last 1,000 r
 let wanted = "";
 
 export function requests(place, id) {
-  if (id) { one(place, id); return; }
+  if (id) return one(place, id);
   if (!who.user && !who.bound) {
     fill(place, empty("Whose requests?", "Name a user above."));
-    return;
+    return undefined;
   }
   const found = h("div", { "aria-live": "polite" });
   const look = () => shownIn(found, async () => listed((await get("/v1/requests", ofUser({ outcome: wanted, limit: SHOWN }))).requests), 4);
   const filter = field("Outcome", select(OUTCOMES, wanted, (value) => { wanted = value; look(); }));
   fill(place, h("div", { class: "row spread" }, filter, button("Look again", look)), found);
   look();
+  return undefined;
 }
 
 function listed(found) {
@@ -36,18 +37,25 @@ function listed(found) {
         h("td", {}, number(each.tokens)), h("td", {}, each.model || "unknown"))))));
 }
 
-async function one(place, id) {
-  const back = h("p", {}, h("a", { href: link("requests") }, "All requests")), body = h("div", { class: "page" });
-  fill(place, back, body);
-  fill(body, loading(5));
-  try {
-    const told = await get(`/v1/requests/${encodeURIComponent(id)}`);
-    whose(told.user_id, id);
-    back.firstChild.href = link("requests");
-    fill(body, summary(told), prompt(told), learnt(told));
-    body.querySelector("h2").focus({ preventScroll: true });
-  } catch (error) {
-    fill(body, error.status === 404 ? empty("No such request", PASSED) : failed(error, () => one(place, id)));
+function one(place, id) {
+  const back = h("a", { href: link("requests") }, "All requests"), body = h("div", { class: "page" });
+  let gone = false;
+  fill(place, h("p", {}, back), body);
+  read();
+  return () => { gone = true; };
+
+  async function read() {
+    fill(body, loading(5));
+    try {
+      const told = await get(`/v1/requests/${encodeURIComponent(id)}`);
+      if (gone) return; // whoever went on looks at another page's user
+      whose(told.user_id, id);
+      back.href = link("requests");
+      fill(body, summary(told), prompt(told), learnt(told));
+      body.querySelector("h2").focus({ preventScroll: true });
+    } catch (error) {
+      if (!gone) fill(body, error.status === 404 ? empty("No such request", PASSED) : failed(error, read));
+    }
   }
 }
 
