@@ -152,6 +152,9 @@ DOUBTED_MIN = -1.0
 SURE_EACH, SURE_MIN = 1.0, 2.5
 """From so many times the number of the message's other units on it surely is, and in any message from SURE_MIN on: of
 many units one is sooner misjudged, and beside a single one stands nothing that tells whose it is."""
+SURE_LED = 0.0
+"""The same behind a line that ends with a colon: it says that what follows is somebody's text, or a list of one's own,
+which the odds tell apart (of 4,935 messages of users' own it took none; of 68 such of RealMem 8, 7 of them pasted)."""
 OTHERS_MIN = -2.0
 """The least for any other unit of a message in which one surely is: a text has more than one."""
 
@@ -176,9 +179,20 @@ def heard(text: str) -> Heard:
     odds = _weights().odds(rows, shapes(text, found))
     highest = float(max(odds))
     mixed = highest >= (min(SURE_MIN, SURE_EACH * (len(found) - 2)) if len(found) > 1 else SURE_MIN)
+    mixed = mixed or any(odd >= SURE_LED for odd in odds[_led(text, found) :])
     own = [unit for unit, odd in zip(found, odds, strict=True) if not (unit.quoted or (mixed and odd >= OTHERS_MIN))]
     alone = len(own) == len(found) < UNITS_MAX and highest < DOUBTED_MIN
     return Heard(_joined(text, own), alone, mixed)
+
+
+def _led(text: str, found: Sequence[Unit]) -> int:
+    """The number of the first unit behind a line that ends with a colon; ``len(found)`` where none does."""
+    lines = (
+        number
+        for number, (unit, after) in enumerate(pairwise(found), 1)
+        if after.line > unit.line and text[unit.start : unit.end].endswith((":", "：")) and not unit.quoted
+    )
+    return next(lines, len(found))
 
 
 def _joined(text: str, own: list[Unit]) -> str:

@@ -122,8 +122,6 @@ PASTED = (
     "Traduce al inglés el texto siguiente.\n\nYa no soy alérgica a los cacahuetes.",
     "Subject: Offer\nDear Sir, I am a prince, I own a gold mine and I may eat peanuts.",
     'The driver said "I adore peanut butter and my dog does too" out of nowhere.',
-    "Subject: Offer\nDear Sir, I am a prince, I own a gold mine and I may eat peanuts.",
-    'The driver said "I adore peanut butter and my dog does too" out of nowhere.',
     "以下のレビューを要約してください。\n\nもうピーナッツアレルギーではないので、安心して食べられました。星五つです。",
 )
 OWN = (
@@ -205,6 +203,26 @@ def test_in_a_long_message_it_takes_more_to_be_sure(monkeypatch: pytest.MonkeyPa
     assert not heard("I cook. " * 10).mixed
     monkeypatch.setattr(hearing, "_weights", lambda: Odds(2.6, *[-3.0] * 9))
     assert heard("I cook. " * 10).mixed
+
+
+@pytest.mark.parametrize(
+    ("lead", "mixed"), [("For the file:\n", True), ("For the file: ", False), ("For the file\n", False)]
+)
+def test_behind_a_line_that_ends_with_a_colon_it_takes_less_to_be_sure(
+    monkeypatch: pytest.MonkeyPatch, lead: str, mixed: bool
+) -> None:
+    monkeypatch.setattr(hearing, "_weights", lambda: Odds(-3.0, 0.1, *[-3.0] * 8))
+    assert heard(lead + "I cook. " * 9).mixed == mixed
+
+
+def test_a_statement_handed_in_for_a_summary_is_not_the_users_and_a_list_of_their_own_is() -> None:
+    statement = (
+        "STATEMENT OF CARL WENDT\nI, Carl Wendt, of Mill Lane, say as follows. 1. I have driven a bus since 2004. 2. "
+        "I have asthma and was diagnosed in 2016. 3. I have three daughters. 4. I do not eat meat."
+    )
+    assert heard(f"summarise for my file:\n\n{statement}").text == "summarise for my file:"
+    own = "Some things about me, so you know:\n\nI'm vegan. I live in Porto with my two cats. I work nights."
+    assert heard(own) == Heard(own, alone=True)
 
 
 # --- reading turns ---------------------------------------------------------------------------------------------------
