@@ -42,10 +42,11 @@ class BatchResult:
 
 
 class BatchLearnt(Event, frozen=True):
-    """One try at a batch ended with this result, after so many seconds."""
+    """One try at a batch of so many turns ended with this result, after so many seconds."""
 
     batch_id: str
     trigger: str
+    turns: int
     result: BatchResult
     seconds: float
 

@@ -1,5 +1,5 @@
-"""Routes for whoever operates semmem: what it runs on and whether that works, its configuration, a reindex, and who has
-memories. No content."""
+"""Routes for whoever operates semmem: what it runs on and whether that works, its last hour, its configuration, a
+reindex, and who has memories. No content."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,12 +14,13 @@ from semmem.management.access import Act
 from semmem.management.accounts_api import SwitchesShown, words
 from semmem.management.problems import Denied
 from semmem.management.routes import USER_CHARS_MAX, Body, Count, Switch, needs
-from semmem.management.shown import Time, as_shown
+from semmem.management.shown import Time, as_shown, at
 from semmem.ports.accounts import UNSAID
 from semmem.ports.errors import SemmemError
 from semmem.ports.housekeeping import KnownUsers
 from semmem.reindex.reindexing import Reindexing
 from semmem.request.switches import Switches
+from semmem.telemetry.samples import Samples
 
 USERS_DEFAULT, USERS_MAX = 100, 1000
 PROBLEMS_MAX = 5
@@ -131,6 +132,29 @@ class HealthShown(TypedDict):
     parts: dict[str, RoundTrip]
 
 
+class SampleShown(TypedDict):
+    """``requests``, ``learnt`` and ``failed`` (turns) since the sample before, of which are also the quantiles of the
+    time that requests waited; null: there were none. ``waiting``: turns that are in no batch. ``memory_bytes``:
+    resident, of this process without its children."""
+
+    time: Time
+    requests: int
+    p50_ms: float | None
+    p95_ms: float | None
+    waiting: int
+    learnt: int
+    failed: int
+    memory_bytes: int | None
+
+
+class HistoryShown(TypedDict):
+    """``samples``: the oldest first, at most ``samples_max``, one every ``interval_s``."""
+
+    interval_s: float
+    samples_max: int
+    samples: list[SampleShown]
+
+
 class UsersShown(TypedDict):
     """A page of names. ``total``: of all, where everywhere was looked. ``next_after``: the last one, where there are
     more. ``memory_switches``: of those in the page who have some."""
@@ -185,7 +209,7 @@ class Engine:
     known: KnownUsers
 
 
-def engine_routes(engine: Engine, *, switches: Switches | None = None) -> APIRouter:
+def engine_routes(engine: Engine, samples: Samples, *, switches: Switches | None = None) -> APIRouter:
     """Everything that is of no single user. ``switches``: those that requests obey."""
     routes, known = APIRouter(), switches or Switches()
 
@@ -200,6 +224,12 @@ def engine_routes(engine: Engine, *, switches: Switches | None = None) -> APIRou
         parts = {name: await _round_trip(tried) for name, tried in engine.parts.items()}
         slowest = max((part["latency_ms"] for part in parts.values()), default=0.0)
         return {"working": all(part["working"] for part in parts.values()), "latency_ms": slowest, "parts": parts}
+
+    @routes.get("/v1/metrics/history", **needs(Act.OPERATE))
+    async def get_metrics_history() -> HistoryShown:
+        """This process's last hour: requests, how long they waited, turns waiting and learnt from, memory."""
+        shown = [as_shown(SampleShown, sample, time=at(sample.at)) for sample in samples.kept]
+        return {"interval_s": samples.interval_s, "samples_max": samples.kept.maxlen or 0, "samples": shown}
 
     @routes.get("/v1/config", **needs(Act.OPERATE))
     async def get_configuration() -> dict[str, Any]:

@@ -126,6 +126,7 @@ class Counting:
     def _batch_learnt(self, event: BatchLearnt) -> None:
         batch_id, result, metrics = event.batch_id, event.result, self._metrics
         metrics.batches.labels(event.trigger).inc()
+        metrics.batch_turns.labels(result.status).inc(event.turns)
         metrics.extractions.labels(result.status).inc()
         metrics.extraction_seconds.labels(result.status).observe(event.seconds)
         _add(metrics.facts, result.stored)

@@ -101,6 +101,9 @@ class Metrics:
 
         # learning
         self.batches = count("semmem_batches", "Batches by what made them due (size, idle, end, drift).", "trigger")
+        self.batch_turns = count(
+            "semmem_batch_turns", "Turns of batches, by the status that their batch ended with.", "status"
+        )
         self.extractions = count("llm_memory_extraction", "Batches by terminal status.", "status")
         self.extraction_seconds = times(
             "llm_memory_extraction_latency_seconds", "One batch, whole.", "status", buckets=SLOW

@@ -28,6 +28,7 @@ from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.metering import watch_loop
 from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.samples import Samples
 from semmem.wiring import erasure as erasing
 from semmem.wiring import features, learning, maintenance, request
 from semmem.wiring.backends import open_backends, tracing
@@ -62,6 +63,7 @@ class App:
             self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
         )
         self._activity = Activity(time.time, settings.limits.requests_remembered)
+        self._samples = Samples(self._metrics)
         self._reloading = Reloading[Serving](settings, read or (lambda: (settings, ())), announce=self._announce)
         self._tasks = Tasks()
         self._embedder_answers = False
@@ -132,6 +134,7 @@ class App:
             spawn=spawn,
             up=self._up(parts),
             activity=self._activity,
+            samples=self._samples,
             tracer=tracer,
         )
         self._front = await front(settings, workshop)
@@ -168,6 +171,7 @@ class App:
             ("switches", parts.switch_watch.run),
             ("votes", parts.vote_watch.run),
             ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
+            ("samples", self._samples.run),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
         ):
             self._tasks.keep(name, work)

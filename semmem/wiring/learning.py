@@ -84,7 +84,7 @@ def learn(batches: Learning, announce: Announce, tracer: Tracer = NO_TRACER) -> 
             span.note("semmem.trigger", batch.trigger)
             span.note("semmem.turns", len(batch.turns))
             span.note("semmem.status", result.status)
-        announce(BatchLearnt(batch.id, batch.trigger, result, time.perf_counter() - started))
+        announce(BatchLearnt(batch.id, batch.trigger, len(batch.turns), result, time.perf_counter() - started))
 
     return learn_one
 

@@ -54,6 +54,7 @@ from semmem.request.permission import PermissionRules
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.showing import Showing
 from semmem.telemetry.log_lines import tell_from
+from semmem.telemetry.samples import Samples
 from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery
 from semmem.wiring import backup, doors, learning, request
@@ -99,6 +100,7 @@ class Workshop:
     spawn: Spawn
     up: Mapping[str, Callable[[], bool]]
     activity: Activity
+    samples: Samples
     tracer: Tracer
     _open_streams: OpenStreams = field(init=False, default_factory=no_streams)
     _guards: Guards | None = field(init=False, default=None)
@@ -194,7 +196,11 @@ class Workshop:
             more=[
                 curation_routes(doors.curation(settings, backends, self.announce, holds=one_line)),
                 token_routes(tokens, switches=parts.switches),
-                engine_routes(engine(settings, backends, parts, self.up, self.reloads.state), switches=parts.switches),
+                engine_routes(
+                    engine(settings, backends, parts, self.up, self.reloads.state),
+                    self.samples,
+                    switches=parts.switches,
+                ),
                 work_routes(journal, time.time),
                 everybodys_routes(backends.store, journal),
                 switch_routes(switches),

@@ -89,6 +89,9 @@ export function card(title, ...children) {
   return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), ...children);
 }
 
+export const facts = (pairs) => h("dl", { class: "facts" }, pairs.map(([name, value]) =>
+  h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "number" ? number(value) : String(value ?? "") || "none"))));
+
 // What takes longer says so: nobody shall take it for all there is.
 const SLOW_MS = 3000;
 export function loading(lines = 3) {

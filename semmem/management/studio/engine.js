@@ -1,23 +1,31 @@
-// What semmem runs on, whether that works, and another embedding model. No content, no users.
+// What semmem runs on, whether that works, its last hour, and another embedding model. No content, no users.
 
 import { call, get, post } from "./api.js";
-import { button, card, chip, confirmed, failed, fill, h, milliseconds, moment, number, shownIn, toast } from "./dom.js";
+import { chart } from "./chart.js";
+import { button, card, chip, confirmed, empty, facts, failed, fill, h, milliseconds, moment, number, shownIn, toast } from "./dom.js";
 import { work } from "./work.js";
 
 const EVERY_MS = 3000;
+const SAMPLED_MS = 20_000;
 const STATES = {
   none: "nothing to do", filling: "being filled", paused: "paused", waiting: "waiting for other replicas", kept: "switched; the former one is kept", dropping: "the former one is being dropped",
 };
+const NAMES = { signature: "model", source: "former collection", target: "new collection" };
+const NO_MODEL = "No language model: facts are found by rules, and cost no tokens. A model with the role memory_extraction costs about one call for each batch of turns.";
+const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
 export function engine(place) {
-  const status = h("div"), learning = h("div", { class: "page" }), trips = h("div"), reindex = h("div"), configuration = h("div");
-  const loadStatus = () => shownIn(status, async () => statusCards(await get("/v1/status")), 4);
-  const loadReindex = () => shownIn(reindex, async () => reindexCard(await get("/v1/memory/reindex"), loadReindex), 2);
-  fill(place, status, learning, card("A round trip to everything", h("p", { class: "hint" }, "Each part is asked once, now."),
-    button("Test now", () => shownIn(trips, async () => tripsList(await get("/v1/health")), 2), { kind: "primary" }), trips),
-  reindex, configuration);
+  const status = h("div"), trips = h("div"), hour = h("div"), learning = h("div", { class: "page" }), reindex = h("div"), configuration = h("div");
+  const statusTold = async () => statusOf(await get("/v1/status"));
+  const hourTold = async () => hourCard(await get("/v1/metrics/history"));
+  const reindexTold = () => Promise.all([get("/v1/memory/reindex"), get("/v1/status")]);
+  const loadReindex = () => shownIn(reindex, async () => reindexCard(...await reindexTold(), loadReindex), 2);
+  fill(place, card("What it runs on", status, h("div", { class: "row tests" },
+    button("Test every connection", () => shownIn(trips, async () => tripsList(await get("/v1/health")), 2), { kind: "primary" })), trips),
+  hour, learning, reindex, configuration);
   const lookAtWork = work(learning);
-  loadStatus();
+  shownIn(status, statusTold, 3);
+  shownIn(hour, hourTold, 3);
   lookAtWork();
   loadReindex();
   fill(configuration, h("details", { class: "card", ontoggle: (event) => event.target.open && shownIn(event.target.lastChild,
@@ -33,44 +41,50 @@ export function engine(place) {
       fill(place, failed(error));
     }
   };
-  const timer = setInterval(() => {
+  const timers = [setInterval(() => again(hour, hourTold), SAMPLED_MS), setInterval(() => {
     lookAtWork();
-    again(status, async () => statusCards(await get("/v1/status")));
+    again(status, statusTold);
     again(reindex, async () => {
-      const told = await get("/v1/memory/reindex");
-      return (told.state !== "none" || reindex.querySelector(".failed")) && reindexCard(told, loadReindex);
+      const told = await reindexTold();
+      return (told[0].state !== "none" || reindex.querySelector(".failed")) && reindexCard(...told, loadReindex);
     });
-  }, EVERY_MS);
-  return () => clearInterval(timer);
+  }, EVERY_MS)];
+  return () => timers.forEach(clearInterval);
 }
 
-const fact = (key, value) => [h("dt", {}, key), h("dd", {}, value === null || value === undefined || value === "" ? "none" : String(value))];
-
-function facts(told, skip = []) {
-  return h("dl", { class: "facts" }, Object.entries(told).filter(([key, value]) => !skip.includes(key) && (value === null || typeof value !== "object"))
-    .map(([key, value]) => fact(key.replaceAll("_", " "), typeof value === "number" ? number(value) : value)));
+function statusOf(told) {
+  const { store, journal, models, deployment } = told;
+  return [
+    h("p", { class: "marks" }, Object.entries(told.components).map(([name, good]) => chip(`${name}: ${good ? "ready" : "not ready"}`, good ? "good" : "bad"))),
+    facts([["version", told.version], ["running since", moment(told.started_at)], ["store", store.backend], ["users in memory", store.hot_users], ["their memories", store.hot_memories],
+      ["journal", journal.kind], ["turns being written", journal.waiting], ["language models", models.join(", ")], ["rerank", told.rerank ? "on" : "off"], ["replicas, as configured", deployment.replicas]]),
+    models.length ? null : h("p", { class: "hint" }, NO_MODEL),
+  ].filter(Boolean);
 }
 
-function statusCards(told) {
-  const parts = Object.entries(told.components).map(([name, good]) => chip(`${name}: ${good ? "ready" : "not ready"}`, good ? "good" : "bad"));
-  return h("div", { class: "cards" },
-    card("Parts", h("p", { class: "marks" }, parts), h("p", { class: "hint" }, `Version ${told.version}, since ${moment(told.started_at)}`)),
-    card("Store", facts(told.store)), card("Embedding", facts(told.embedding)), card("Journal and queue", facts(told.journal)),
-    card("Models", told.models.length ? h("ul", {}, told.models.map((model) => h("li", {}, typeof model === "string" ? model : Object.values(model).join(" · "))))
-      : h("p", { class: "hint" }, "None: facts are found by rules, and cost no tokens. A model with the role memory_extraction costs about one call for each batch of turns."),
-    fact_row("rerank", told.rerank ? "on" : "off")),
-    card("Deployment", facts(told.deployment)));
+// Of a process that began lately the hour is empty on the left.
+function hourCard({ samples, samples_max, interval_s }) {
+  if (!samples.length) return card("The last hour", empty("No sample yet", `The first comes ${interval_s} seconds after the start.`));
+  const places = [...Array(samples_max - samples.length).fill(null), ...samples], newest = Date.parse(samples.at(-1).time);
+  const times = places.map((sample, place) => CLOCK.format(sample ? Date.parse(sample.time) : newest - 1000 * interval_s * (samples_max - 1 - place)));
+  const one = (key, name, shape, tone) => ({ name, shape, tone, values: places.map((sample) => sample?.[key] ?? null) });
+  const each = `in ${number(interval_s)} s`, bytes = (value) => `${number(Math.round(value / 1e6))} MB`;
+  return card("The last hour", h("p", { class: "hint" }, `Of this process since its start, a sample every ${number(interval_s)} seconds.`), h("div", { class: "charts" },
+    chart(`Requests ${each}`, times, [one("requests", "requests", "columns", "a")], number),
+    chart("Time added to a request", times, [one("p95_ms", "p95", "curve", "b"), one("p50_ms", "p50", "curve", "a")], milliseconds),
+    chart("Turns waiting to be learnt", times, [one("waiting", "waiting", "curve", "a")], number),
+    chart(`Turns learnt ${each}`, times, [one("learnt", "learnt", "columns", "a"), one("failed", "failed", "columns", "bad")], number),
+    chart("Memory of the process", times, [one("memory_bytes", "resident", "curve", "a")], bytes)));
 }
-
-const fact_row = (key, value) => h("dl", { class: "facts" }, fact(key, value));
 
 function tripsList(told) {
   return h("ul", { class: "trips" }, Object.entries(told.parts).map(([name, part]) => h("li", {},
     chip(part.working ? "works" : "fails", part.working ? "good" : "bad"), h("b", {}, name), h("span", {}, part.working ? milliseconds(part.latency_ms) : part.error))));
 }
 
-function reindexCard(told, again) {
-  const state = told.state;
+function reindexCard(told, { embedding }, again) {
+  const { state, changed_at: _, ...rest } = told;
+  const shown = [...Object.entries(rest).map(([key, value]) => [NAMES[key] ?? key.replaceAll("_", " "), value]), ["embedded by", embedding.source], ["dimensions", embedding.dimension]];
   const progress = told.users ? h("progress", { max: told.users, value: told.users_done, "aria-label": "Users whose vectors are made" }) : null;
   const act = (work) => async () => {
     try { await work(); } catch (error) { toast(error.message, { kind: "bad", seconds: 10 }); }
@@ -82,7 +96,7 @@ function reindexCard(told, again) {
   const drop = act(async () => {
     if (await confirmed("Drop the former collection?", "With it goes the way back.", "Drop")) await call("DELETE", "/v1/memory/reindex");
   });
-  return card("Vectors of another model", h("p", { class: "marks" }, chip(STATES[state] ?? state, state === "none" ? "" : "good")), progress, facts(told, ["state", "changed_at"]),
+  return card("Embedding model and reindex", h("p", { class: "marks" }, chip(STATES[state] ?? state, state === "none" ? "" : "good")), progress, facts(shown),
     h("div", { class: "row" },
       state === "none" && button("Reindex …", begin),
       state === "paused" && button("Go on", act(() => post("/v1/memory/reindex", {}))),

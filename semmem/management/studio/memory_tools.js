@@ -1,7 +1,7 @@
 // Adding one, taking copies, and making many of them fewer.
 
 import { call, get, may, ofUser, post, raw, who } from "./api.js";
-import { button, confirmed, dialog, field, h, number, save, select, toast } from "./dom.js";
+import { button, confirmed, dialog, facts, field, h, number, save, select, toast } from "./dom.js";
 
 const LINES = 200;
 const TYPES = [["semantic", "Semantic"], ["episodic", "Episodic"], ["procedural", "Procedural"]];
@@ -114,7 +114,7 @@ async function forgotten(changed) {
   try {
     const told = await call("DELETE", "/v1/memory", { query: ofUser({ purge: may("administer") ? "true" : undefined }) });
     const rows = Object.entries(told.receipt).filter(([, value]) => typeof value !== "object");
-    dialog("Forgotten", h("div", {}, h("p", {}, told.message), h("dl", { class: "facts" }, rows.map(([key, value]) => [h("dt", {}, key.replaceAll("_", " ")), h("dd", {}, String(value))]))), ["Close", "primary"]);
+    dialog("Forgotten", h("div", {}, h("p", {}, told.message), facts(rows.map(([key, value]) => [key.replaceAll("_", " "), value]))), ["Close", "primary"]);
     changed();
   } catch (error) {
     toast(error.message, { kind: "bad", seconds: 10 });

@@ -1,7 +1,7 @@
 // Why did it say that? A user's last requests: which memories were in a prompt, why, and what was learnt from the turn.
 
 import { get, link, ofUser, who } from "./api.js";
-import { button, card, chip, empty, failed, field, fill, h, loading, milliseconds, moment, number, select, shownIn } from "./dom.js";
+import { button, card, chip, empty, facts, failed, field, fill, h, loading, milliseconds, moment, number, select, shownIn } from "./dom.js";
 import { kind, meaning, OUTCOMES, spoken } from "./outcomes.js";
 import { thumbs } from "./thumbs.js";
 
@@ -69,11 +69,11 @@ function whose(user, id) {
 }
 
 function summary(told) {
-  const facts = [["When", moment(told.time)], ["Its id", told.id], ["API", told.api], ["Model asked for", told.model || "unknown"], ["Took, in semmem", milliseconds(told.milliseconds)],
+  const known = [["When", moment(told.time)], ["Its id", told.id], ["API", told.api], ["Model asked for", told.model || "unknown"], ["Took, in semmem", milliseconds(told.milliseconds)],
     ["Added to the prompt", `${number(told.tokens)} tokens`], ["Project", told.project_id], ["Session", told.session_id]];
   return h("section", { class: "card", "aria-label": "How it ended" },
     h("h2", { tabIndex: -1 }, chip(spoken(told.outcome), kind(told.outcome)), ` ${meaning(told.outcome)}`),
-    h("dl", { class: "facts" }, facts.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])));
+    facts(known.filter(([, value]) => value)));
 }
 
 function prompt(told) {

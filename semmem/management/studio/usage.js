@@ -1,22 +1,30 @@
 // How much is asked, of which models, and what it costs. Figures only: no content, users as digests.
 
 import { get, may, who } from "./api.js";
-import { card, empty, field, fill, h, number, percent, select, shownIn, svg } from "./dom.js";
+import { chart } from "./chart.js";
+import { card, empty, field, fill, h, milliseconds, number, percent, select, shownIn, svg } from "./dom.js";
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000, DAY_MS = 24 * HOUR_MS;
 const WEEKS = 53;
 const CELL = 13;
-const BARS = 53;
-const BAR_HEIGHT = 5 * CELL;
-const RANGES = [["", "Everything that is kept"], ["7", "The last 7 days"], ["30", "The last 30 days"], ["365", "The last 365 days"]];
+const GROUPS_MAX = 1000;
+// Of so few days, or fewer, hours are shown; and at least so many places.
+const HOURLY_DAYS = 7;
+const PLACES_MIN = 24;
+const RANGES = [["", "Everything that is kept"], ["1", "Today"], ["7", "The last 7 days"], ["30", "The last 30 days"], ["365", "The last 365 days"]];
 const MONTH = new Intl.DateTimeFormat("en-GB", { month: "short", timeZone: "UTC" });
+const HOUR = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 
 export function usage(place) {
-  const figures = h("div");
+  const figures = h("div", { class: "page" });
   let days = "", whose = "";
-  const load = () => shownIn(figures, async () => page(await get("/v1/usage/summary", asked(days, whose))), 5);
-  const range = field("Days", select(RANGES, days, (value) => { days = value; load(); }), "Days are those of UTC.");
+  const load = () => shownIn(figures, async () => {
+    const of = asked(days, whose), summary = await get("/v1/usage/summary", of);
+    const by = days && Number(days) <= HOURLY_DAYS ? "hour" : "day";
+    return page(summary, summary.total.requests ? await get("/v1/usage", { ...of, from: summary.started, by, limit: GROUPS_MAX }) : null);
+  }, 5);
+  const range = field("Days", select(RANGES, days, (value) => { days = value; load(); }), "Days and hours are those of UTC.");
   const people = may("operate") && may("read") && who.user && field("Whose",
     select([["", "Everybody's"], [who.user, `Only ${who.user}'s`]], whose, (value) => { whose = value; load(); }));
   fill(place, h("div", { class: "filters" }, range, people), figures);
@@ -35,7 +43,7 @@ const iso = (time) => new Date(time).toISOString().slice(0, 10);
 const date = (text) => (text ? DATE.format(new Date(text)) : "none yet");
 const days = (count) => `${number(count)} ${count === 1 ? "day" : "days"}`;
 
-function page(told) {
+function page(told, over) {
   if (!told.total.requests) {
     return told.recording
       ? empty("Nothing yet", "Requests whose answers are observed are counted here. Those of other replicas appear when they are written: after usage.flush_rows of them, or after usage.flush_s.")
@@ -54,15 +62,15 @@ function page(told) {
       figure(money(told.cost_saved, told.currency), told.compared_with ? `saved, compared with ${told.compared_with}` : "saved: nothing to compare with")),
     h("p", { class: "hint" }, `${number(total.requests)} requests, ${number(total.errors)} of them without a whole answer; ${number(total.tokens_in)} tokens in, ${number(total.tokens_out)} out`,
       total.estimated ? `, in ${number(total.estimated)} requests estimated.` : "."),
-    h("div", { class: "charts" },
-      card("Activity", heatMap(told.activity), asTable(told.activity)),
-      total.cached_share !== null && card("Prompt cache", ...promptCache(told))),
+    card(over.by === "hour" ? "By the hour" : "By the day", h("div", { class: "charts" }, charts(over)), asTable(over)),
+    over.by === "day" && card("Activity", heatMap(told.activity)),
     h("div", { class: "cards" },
       card("Top models", top(told.models, "model", told.currency)), card("Providers", top(told.providers, "provider", told.currency)),
       told.top_projects.length > 0 && card("Projects", top(told.top_projects, "project", told.currency))),
   ].filter(Boolean);
 }
 
+const duration = (value) => (value < 1000 ? milliseconds(value) : `${number(Math.round(value / 100) / 10)} s`);
 const share = (each) => (each.prompt_tokens ? percent(each.cached_tokens / each.prompt_tokens) : "unknown");
 const figure = (value, label) => h("div", { class: "figure" }, h("b", {}, value), h("span", {}, label));
 const money = (value, currency) => (value === null ? "unknown" : `${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: Math.abs(value) < 1 ? 4 : 2 })} ${currency}`.trim());
@@ -74,7 +82,7 @@ function heatMap(activity) {
   const today = Math.max(Date.parse(iso(Date.now())), Date.parse(activity.at(-1).day));
   const weekday = (new Date(today).getUTCDay() + 6) % 7;
   const first = today - (weekday + 7 * (WEEKS - 1)) * DAY_MS;
-  const map = svg("svg", { viewBox: `0 0 ${WEEKS * CELL} ${8 * CELL + 4}`, class: "heat", role: "img", "aria-label": `Requests on each day of the last ${WEEKS} weeks: ${number(activity.length)} days with requests, at most ${number(most)} on one. The table below has them.` });
+  const map = svg("svg", { viewBox: `0 0 ${WEEKS * CELL} ${8 * CELL + 4}`, class: "heat", role: "img", "aria-label": `Requests on each day of the last ${WEEKS} weeks: ${days(activity.length)} with requests, at most ${number(most)} on one. The table above has them.` });
   let shown = "";
   for (let time = first; time <= today; time += DAY_MS) {
     const place = Math.round((time - first) / DAY_MS), week = Math.floor(place / 7), count = requests.get(iso(time)) ?? 0;
@@ -94,44 +102,32 @@ function heatMap(activity) {
   return box;
 }
 
-function asTable(activity) {
-  return table("Days with requests", ["Day", "Requests", "Tokens"], activity.map((each) => [date(each.day), number(each.requests), number(each.tokens)]));
+// Every hour or day from the first with a request until now; one without any is as good as a group of zeros.
+function charts(over) {
+  const { by, groups, total, currency } = over, width = by === "hour" ? HOUR_MS : DAY_MS;
+  const of = new Map(groups.map((group) => [Date.parse(group[by]), group])), last = Math.max(...of.keys(), Math.floor(Date.now() / width) * width);
+  const first = Math.min(...of.keys(), last - (PLACES_MIN - 1) * width);
+  const places = Array.from({ length: (last - first) / width + 1 }, (_, place) => first + place * width);
+  const times = places.map((time) => (by === "hour" ? HOUR : DATE).format(time));
+  const one = (name, shape, tone, value, without = 0) => ({ name, shape, tone, values: places.map((time) => (of.has(time) ? value(of.get(time)) : without)) });
+  return [
+    chart("Requests", times, [one("requests", "columns", "a", (group) => group.requests), one("without a whole answer", "columns", "bad", (group) => group.errors)], number),
+    chart("Tokens", times, [{ ...one("out", "columns", "b", (group) => group.tokens_out), heights: places.map((time) => (of.has(time) ? of.get(time).tokens_in + of.get(time).tokens_out : 0)) },
+      one("in", "columns", "a", (group) => group.tokens_in)], number),
+    total.cached_share !== null && chart("Prompt tokens, where reported", times, [one("all", "columns", "a", (group) => group.prompt_tokens), one("cached", "columns", "c", (group) => group.cached_tokens)], number),
+    chart("Time to the whole answer", times, [one("mean", "curve", "a", (group) => group.mean_duration_ms, null)], duration),
+    total.cost !== null && chart("Cost", times, [one("cost", "columns", "a", (group) => group.cost)], (value) => money(value, currency)),
+  ];
 }
 
-function table(name, titles, oldestFirst) {
-  const rows = [...oldestFirst].reverse().map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell))));
+const COLUMNS = ["Requests", "Errors", "Tokens in", "Tokens out", "Prompt tokens cached", "Time to the answer", "Cost"];
+function asTable({ by, groups, currency }) {
+  const name = by === "hour" ? "Hours with requests" : "Days with requests";
+  const rows = groups.toReversed().map((group) => [(by === "hour" ? HOUR : DATE).format(Date.parse(group[by])), number(group.requests), number(group.errors), number(group.tokens_in), number(group.tokens_out), share(group), duration(group.mean_duration_ms), money(group.cost, currency)]);
   return h("details", {}, h("summary", {}, "The same as a table"), h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": name },
     h("table", {}, h("caption", { class: "hidden" }, `${name}, the latest first`),
-      h("thead", {}, h("tr", {}, titles.map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows))));
-}
-
-// The share of prompt tokens that were cached, of the days of which it is known: a bar for each day, or for each week
-// where the days are more than there are bars. A bar of nothing cached is grey; a day of which nothing is known has none.
-function promptCache(told) {
-  const { total } = told, known = told.activity.filter((each) => each.prompt_tokens);
-  const last = Date.parse(known.at(-1).day), weekly = last - Date.parse(known[0].day) >= BARS * DAY_MS;
-  const width = (weekly ? 7 : 1) * DAY_MS, end = weekly ? last + (6 - ((new Date(last).getUTCDay() + 6) % 7)) * DAY_MS : last;
-  const bars = new Map();
-  for (const each of known) {
-    const back = Math.floor((end - Date.parse(each.day)) / width);
-    const bar = bars.get(back) ?? { day: iso(end - back * width - (weekly ? 6 * DAY_MS : 0)), prompt_tokens: 0, cached_tokens: 0 };
-    bar.prompt_tokens += each.prompt_tokens;
-    bar.cached_tokens += each.cached_tokens;
-    bars.set(back, bar);
-  }
-  const rows = [...bars.values()].map((bar) => [date(bar.day), number(bar.prompt_tokens), number(bar.cached_tokens), share(bar)]);
-  const shown = [...bars].filter(([back]) => back < BARS), period = weekly ? "week" : "day";
-  const chart = svg("svg", { viewBox: `0 0 ${BARS * CELL} ${BAR_HEIGHT}`, class: "shares", role: "img", "aria-label": `Share of prompt tokens that were cached, by ${period}: ${number(shown.length)} bars, the latest ${share(shown.at(-1)[1])}. The table below has them.` });
-  for (const [back, bar] of shown) {
-    const x = (BARS - 1 - back) * CELL, height = (BAR_HEIGHT * bar.cached_tokens) / bar.prompt_tokens, title = svg("title");
-    title.textContent = `${weekly ? "Week of " : ""}${date(bar.day)}: ${share(bar)}`;
-    chart.append(svg("g", { "data-day": bar.day }, svg("rect", { x, y: 0, width: CELL - 3, height: BAR_HEIGHT, rx: 2, class: "level-0" }),
-      svg("rect", { x, y: BAR_HEIGHT - height, width: CELL - 3, height, rx: 2, class: "level-4" }), title));
-  }
-  const box = h("div", { class: "heat-box", tabIndex: 0, role: "region", "aria-label": `Prompt cache by ${period}` }, chart);
-  requestAnimationFrame(() => { box.scrollLeft = box.scrollWidth; });
-  const of = `${number(total.cached_tokens)} of ${number(total.prompt_tokens)} prompt tokens were cached, in the ${number(total.cache_reported)} of ${number(total.requests)} requests whose provider reported it.`;
-  return [h("p", { class: "hint" }, of), box, table(`Prompt tokens by ${period}`, [weekly ? "Week of" : "Day", "Prompt tokens", "Cached", "Share"], rows)];
+      h("thead", {}, h("tr", {}, [by === "hour" ? "Hour" : "Day", ...COLUMNS].map((title) => h("th", { scope: "col" }, title)))),
+      h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell))))))));
 }
 
 function top(entries, name, currency) {

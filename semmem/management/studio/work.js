@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { card, chip, empty, failed, fill, h, loading, moment, number } from "./dom.js";
 
-const TITLES = ["Ended", "Word", "Because of", "Turns", "Tries", "Said to learnt"];
+const TITLES = ["Ended", "Result", "Begun by", "Turns", "Tries", "Said to learnt"];
 const BAD = /fail|gave|late|refused/;
 const TRIGGERS = { size: "enough turns", idle: "silence", end: "session ended", drift: "another topic" };
 

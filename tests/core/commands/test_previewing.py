@@ -31,6 +31,8 @@ from semmem.request.switches import Switches
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, Trained
 from semmem.retrieval.recall import Recall, RecallRules
+from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.samples import Samples
 from tests.core.management.test_api import life
 from tests.core.management.test_roles import an_engine
 from tests.support.empty_journal import empty_journal
@@ -66,7 +68,7 @@ async def _serve(
     routes = [
         curation_routes(life(store, journal)),
         token_routes(tokens),
-        engine_routes(an_engine()),
+        engine_routes(an_engine(), Samples(Metrics())),
         switch_routes(desk),
     ]
     app = create_api(memories, AccessRules(admin_token=TOKEN, tokens=tokens), more=routes)

@@ -33,6 +33,8 @@ from semmem.ports.conversations import ConversationLimits
 from semmem.ports.errors import JournalError, StoreUnavailable
 from semmem.ports.usage import user_name
 from semmem.reindex.reindexing import Reindexing
+from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.samples import Samples
 from semmem.usage.report import UsageReport
 from tests.core.management.test_api import ADMIN, Api
 from tests.support.described import described_client
@@ -62,6 +64,7 @@ NEEDS = {
     ("GET", "/v1/memory/search"): Act.READ,
     ("GET", "/v1/status"): Act.OPERATE,
     ("GET", "/v1/health"): Act.OPERATE,
+    ("GET", "/v1/metrics/history"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
     ("GET", "/v1/memories"): Act.ADMINISTER,
     ("GET", "/v1/batches"): Act.OPERATE,
@@ -150,7 +153,7 @@ class Guarded:
             more=[
                 curation_routes(api.life),
                 token_routes(self.tokens),
-                engine_routes(an_engine()),
+                engine_routes(an_engine(), Samples(Metrics())),
                 work_routes(journal, self.clock),
                 everybodys_routes(api.store, journal),
                 activity_routes(Activity(self.clock), api.memories),

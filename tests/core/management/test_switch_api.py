@@ -17,6 +17,8 @@ from semmem.management.api import create_api
 from semmem.management.engine_api import engine_routes
 from semmem.request.permission import EVERYTHING, READING
 from semmem.request.switches import Switches
+from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.samples import Samples
 from tests.core.management.test_api import ADMIN, ALICE, Api
 from tests.core.management.test_roles import an_engine
 from tests.support.empty_journal import empty_journal
@@ -37,7 +39,7 @@ class Switching:
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",)),
             more=[
                 token_routes(Tokens(journal, clock=lambda: 1e9), switches=self.known),
-                engine_routes(an_engine(), switches=self.known),
+                engine_routes(an_engine(), Samples(Metrics()), switches=self.known),
                 switch_routes(desk),
             ],
         )

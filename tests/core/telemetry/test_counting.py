@@ -27,7 +27,7 @@ def test_each_removal_is_one_line_and_one_count(caplog: pytest.LogCaptureFixture
     )
     with caplog.at_level(logging.INFO, "semmem"):
         result = BatchResult("stored", rejected={"over_limit": 3}, removals=removals)
-        counting(metrics)(BatchLearnt("b-1", "end", result, 0.2))
+        counting(metrics)(BatchLearnt("b-1", "end", 2, result, 0.2))
     registry = metrics.registry
     assert registry.get_sample_value("semmem_facts_dropped_total", {"reason": "repeated"}) == 1
     assert registry.get_sample_value("semmem_memories_removed_total", {"reason": "contradicted"}) == 1
@@ -45,7 +45,7 @@ def test_each_removal_is_one_line_and_one_count(caplog: pytest.LogCaptureFixture
 def test_pairs_that_may_contradict_each_other_are_counted_by_what_became_of_them() -> None:
     metrics = Metrics()
     counting(metrics)(TurnLearnt(BatchResult("stored", pairs={"found": 2}), 0.2))
-    counting(metrics)(BatchLearnt("b-1", "end", BatchResult("stored", pairs={"found": 1, "kept": 1}), 0.2))
+    counting(metrics)(BatchLearnt("b-1", "end", 2, BatchResult("stored", pairs={"found": 1, "kept": 1}), 0.2))
     sample = metrics.registry.get_sample_value
     assert sample("semmem_unsettled_pairs_total", {"result": "found"}) == 3
     assert sample("semmem_unsettled_pairs_total", {"result": "kept"}) == 1
@@ -53,7 +53,7 @@ def test_pairs_that_may_contradict_each_other_are_counted_by_what_became_of_them
 
 def test_what_a_model_named_as_wrong_in_vain_is_counted_by_reason() -> None:
     metrics = Metrics()
-    counting(metrics)(BatchLearnt("b-1", "end", BatchResult("stored", ignored={"too_many": 3}), 0.2))
+    counting(metrics)(BatchLearnt("b-1", "end", 2, BatchResult("stored", ignored={"too_many": 3}), 0.2))
     assert metrics.registry.get_sample_value("semmem_model_drops_ignored_total", {"reason": "too_many"}) == 3
 
 
@@ -86,7 +86,7 @@ EVENTS = (
     events.ApiAudited("written"),
     events.ConfigReloaded("applied"),
     events.FeedbackGiven("unhelpful", 2),
-    BatchLearnt("b-1", "end", BatchResult("stored", {"semantic": 1}, {"created": 1}), 0.2),
+    BatchLearnt("b-1", "end", 2, BatchResult("stored", {"semantic": 1}, {"created": 1}), 0.2),
     TurnLearnt(BatchResult("stored", {"semantic": 1}, {"created": 1}), 0.2),
 )
 

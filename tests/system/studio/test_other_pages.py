@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib.resources
+import math
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
@@ -110,11 +114,97 @@ def test_the_engine_shows_and_tries_its_parts(studio: Studio) -> None:
     page = studio.page
     expect(page.get_by_text("store: ready")).to_be_visible()
     expect(page.get_by_text("all-MiniLM-L6-v2").first).to_be_visible()
-    page.get_by_role("button", name="Test now").click()
+    expect(page.get_by_text("all-MiniLM-L6-v2")).to_have_count(1)
+    page.get_by_role("button", name="Test every connection").click()
     expect(page.locator(".trips li")).to_have_count(3)
     expect(page.locator(".trips .bad")).to_have_count(0)
     page.get_by_text("Configuration in effect").click()
     expect(page.locator("pre")).to_contain_text("listeners")
+
+
+CHARTS = (
+    "Requests in 20 s",
+    "Time added to a request",
+    "Turns waiting",
+    "Turns learnt in 20 s",
+    "Memory of the process",
+)
+
+
+def test_the_engine_draws_its_last_hour_as_soon_as_there_is_a_sample(home: House, studio: Studio, person: str) -> None:
+    home.chat(person, "What's my budget for the trip?")
+    studio.sign_in(at=f"#/engine/{person}")
+    hour = studio.page.get_by_role("region", name="The last hour")
+    expect(hour.get_by_role("img")).to_have_count(len(CHARTS), timeout=4 * PATIENCE_MS)
+    memory = hour.get_by_role(
+        "img", name=re.compile(r"^Memory of the process, .*: resident \d+ MB at the end, at most")
+    )
+    expect(memory).to_be_visible()
+    eventually(
+        lambda: sum(each["requests"] for each in home.semmem.api("GET", "/v1/metrics/history")["samples"]) >= 1,
+        within_s=60,
+        what="the request is in a sample",
+    )
+    assert person not in studio.page.locator("main").inner_text()
+
+
+def an_hour() -> dict[str, Any]:
+    """As the API tells it of a process that began forty minutes ago and rested for the last twenty seconds."""
+    now = datetime.now(UTC)
+    samples = [
+        {
+            "time": (now - timedelta(seconds=20 * back)).isoformat(),
+            "requests": round(40 + 25 * math.sin(back / 14)) if back else 0,
+            "p50_ms": 2.0 + math.sin(back / 14) if back else None,
+            "p95_ms": 5.0 + 5 * (back * back % 7) / 4 if back else None,
+            "waiting": max(0, round(8 + 12 * math.sin(back / 9))),
+            "learnt": back % 7 if back % 3 == 0 else 0,
+            "failed": int(back == 40),
+            "memory_bytes": 420_000_000 - 100_000 * back,
+        }
+        for back in reversed(range(120))
+    ]
+    return {"interval_s": 20.0, "samples_max": 180, "samples": samples}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(2560, "dark"), (1280, "dark"), (390, "light"), (320, "dark")])
+def test_an_hour_is_five_charts_at_every_width(
+    home: House, browser: Browser, width: int, scheme: Any, shots: Path | None
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
+    context.set_default_timeout(PATIENCE_MS)
+    studio = opened(home.semmem.api_url, context)
+    page = studio.page
+    page.route("**/v1/metrics/history", lambda route: route.fulfill(json=an_hour()))
+    studio.sign_in(at="#/engine")
+    expect(page.locator(".chart")).to_have_count(len(CHARTS))
+    for title in CHARTS:
+        expect(page.get_by_role("img", name=title)).to_be_visible()
+    waited = page.get_by_role("img", name="Time added to a request")
+    expect(waited).to_have_attribute("aria-label", re.compile("p95 none, p50 none at the end, at most 10 ms"))
+    begun = str(page.get_by_role("img", name="Requests in 20 s").locator(".columns").get_attribute("d"))
+    assert begun.startswith("M60 "), "a third of the hour was before the start"
+    assert begun.count("M") == 119
+    page.get_by_text("all-MiniLM-L6-v2").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert faults(studio) == []
+    picture(studio, shots, f"engine-hour-{width}-{scheme}")
+    assert studio.troubles == []
+    context.close()
+
+
+def test_the_engine_says_that_there_is_no_sample_yet_and_then_that_the_hour_cannot_be_read(studio: Studio) -> None:
+    page, history = studio.page, "**/v1/metrics/history"
+    page.route(history, lambda route: route.fulfill(json=an_hour() | {"samples": []}))
+    studio.sign_in(at="#/engine")
+    expect(page.get_by_text("The first comes 20 seconds after the start.")).to_be_visible()
+    page.unroute(history)
+    page.route(history, lambda route: route.abort())
+    expect(page.get_by_text("No sample yet")).to_be_hidden(timeout=4 * PATIENCE_MS)
+    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+    page.unroute(history)
+    expect(page.get_by_role("alert")).to_be_hidden(timeout=4 * PATIENCE_MS)
+    studio.troubles.clear()
 
 
 def test_the_engine_tells_how_batches_ended_and_who_shares_the_journal(
@@ -266,7 +356,7 @@ def test_pages_have_no_fault_that_axe_finds(
         studio.open(name)
         if name == "Playground":
             ask(studio, "Where should I eat in Honolulu, on my budget?")
-        studio.page.locator(".memory, .way, .facts, .heat, .empty, table").first.wait_for()
+        studio.page.locator(".memory, .way, .facts, .chart, .empty, table").first.wait_for()
         found[name] = faults(studio)
         assert studio.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
         picture(studio, shots, f"{name.lower()}-{width}-{scheme}")

@@ -1,14 +1,14 @@
-"""Usage: twelve figures, a map of days, lists of what is used most; everybody's, one's own, or nothing yet."""
+"""Usage: twelve figures, charts, a map of days, lists of what is used most; everybody's, one's own, or nothing yet."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.support.harness import House, eventually
 from tests.system.studio.conftest import PATIENCE_MS, Studio, opened
@@ -53,14 +53,42 @@ def test_the_page_shows_twelve_figures_a_map_and_lists(home: House, studio: Stud
         assert word in words
     for word in ("projects", "cost", "saved", "no provider reported it"):
         assert word in words
-    today = page.locator(f'rect[data-day="{datetime.now(UTC).date().isoformat()}"]')
-    expect(today).to_have_class(re.compile("level-4"))
+    cell = page.locator(f'rect[data-day="{datetime.now(UTC).date().isoformat()}"]')
+    expect(cell).to_have_class(re.compile("level-4"))
     expect(page.locator(".heat rect.level-0").first).to_be_attached()
     expect(page.get_by_role("heading", name="Top models")).to_be_visible()
     expect(page.locator(".tops").first).to_contain_text("stand-in")
     page.get_by_text("The same as a table").click()
     expect(page.locator("tbody tr")).to_have_count(1)
-    assert page.get_by_role("heading", name="Prompt cache").count() == 0
+    assert charts(page) == ["Requests", "Tokens", "Time to the whole answer", "Cost"]
+    today = home.semmem.api("GET", "/v1/usage")["groups"][-1]["requests"]
+    expect(chart(page, "Requests")).to_have_attribute("aria-label", re.compile(f"requests {today}, .* 0 at the end"))
+
+
+def charts(page: Page) -> list[str]:
+    titles: list[str] = page.locator(".chart figcaption > b").all_inner_texts()
+    return titles
+
+
+def chart(page: Page, title: str) -> Locator:
+    return page.get_by_role("img", name=re.compile(f"^{title}, "))
+
+
+def test_the_hours_of_today_are_shown_one_by_one(home: House, studio: Studio, person: str) -> None:
+    used(home, person)
+    studio.sign_in(token(home, "user", person), at="#/usage")
+    page = studio.page
+    expect(page.get_by_role("heading", name="By the day")).to_be_visible()
+    page.get_by_label("Days", exact=True).select_option(label="Today")
+    expect(page.get_by_role("heading", name="By the hour")).to_be_visible()
+    page.get_by_text("The same as a table").click()
+    row = page.locator("tbody tr").first.locator("td")
+    group = home.semmem.api("GET", "/v1/usage", params={"user_id": person, "by": "hour"})["groups"][-1]
+    expect(row.nth(0)).to_have_text(re.compile(datetime.fromisoformat(group["hour"]).strftime("%H:00")))
+    expect(row.nth(1)).to_have_text(str(group["requests"]))
+    expect(row.nth(3)).to_have_text(str(group["tokens_in"]))
+    expect(row.nth(4)).to_have_text(str(group["tokens_out"]))
+    expect(page.get_by_role("heading", name="Activity")).to_have_count(0)
 
 
 def test_an_administrator_looks_at_everybody_or_at_one(home: House, studio: Studio, person: str) -> None:
@@ -155,37 +183,67 @@ def a_year() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_a_year_is_a_map_of_weeks(
+def by_day(told: dict[str, Any]) -> dict[str, Any]:
+    """The days of a summary, as the API tells them one by one."""
+    groups = [
+        {
+            **day,
+            "errors": place % 3,
+            "tokens_in": 700 * day["requests"],
+            "tokens_out": 200 * day["requests"],
+            "mean_duration_ms": 900 + 37 * place % 600,
+            "cached_share": day["cached_tokens"] / day["prompt_tokens"] if day["prompt_tokens"] else None,
+            "cost": 0.012 * day["requests"],
+        }
+        for place, day in enumerate(told["activity"])
+    ]
+    return {"by": "day", "groups": groups, "more": False, "total": told["total"], "currency": "EUR", "recording": True}
+
+
+def tell(page: Page, told: dict[str, Any]) -> None:
+    page.route("**/v1/usage/summary*", lambda route: route.fulfill(json=told))
+    page.route("**/v1/usage?*", lambda route: route.fulfill(json=by_day(told)))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(2560, "light"), (1280, "light"), (390, "dark"), (320, "light")])
+def test_a_year_is_charts_and_a_map_of_weeks(
     home: House, browser: Browser, person: str, width: int, scheme: Any, shots: Path | None
 ) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
     context.set_default_timeout(PATIENCE_MS)
     studio = opened(home.semmem.api_url, context)
     page = studio.page
-    page.route("**/v1/usage/summary*", lambda route: route.fulfill(json=a_year()))
+    tell(page, a_year())
     studio.sign_in(at="#/usage")
     expect(page.locator(".heat")).to_be_visible()
+    assert charts(page) == ["Requests", "Tokens", "Prompt tokens, where reported", "Time to the whole answer", "Cost"]
     assert 52 * 7 < page.locator(".heat rect").count() <= 53 * 7
     assert all(page.locator(f".level-{level}").count() > 5 for level in range(5))
     months = page.locator(".heat .month").all_text_contents()
     assert len({month for month in months if month}) == 12
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    nothing_is_too_wide(page)
     assert faults(studio) == []
     picture(studio, shots, f"usage-{width}-{scheme}")
     assert studio.troubles == []
     context.close()
 
 
+def nothing_is_too_wide(page: Page) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    too_wide = "each => each.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)"
+    assert page.locator(".figure, .card, .chart, .plot, .axis").evaluate_all(too_wide) == []
+
+
 def shown(studio: Studio, told: dict[str, Any]) -> Page:
-    studio.page.route("**/v1/usage/summary*", lambda route: route.fulfill(json=told))
+    tell(studio.page, told)
     studio.sign_in(at="#/usage")
     expect(studio.page.get_by_role("heading", name="Activity")).to_be_visible()
     return studio.page
 
 
-def with_cache(days: dict[int, tuple[int, int]], today: date) -> dict[str, Any]:
+def with_cache(days: dict[int, tuple[int, int]]) -> dict[str, Any]:
     """``days``: prompt tokens and cached ones, by how long ago that was."""
+    today = datetime.now(UTC).date()
     activity = [
         {"day": (today - timedelta(days=back)).isoformat(), "requests": 3, "tokens": 9000, "prompt_tokens": prompt}
         | {"cached_tokens": of_cache}
@@ -195,54 +253,52 @@ def with_cache(days: dict[int, tuple[int, int]], today: date) -> dict[str, Any]:
     return told | {"activity": activity, "total": told["total"] | {"requests": 12} | cache_total(activity)}
 
 
-def bars(page: Page) -> list[tuple[str, float]]:
-    """Days, and the share that is filled."""
-    each = page.locator(".shares g").all()
-    whole, filled = ([float(bar.locator(f".level-{n}").get_attribute("height") or -1) for bar in each] for n in (0, 4))
-    return [(str(bar.get_attribute("data-day")), filled[n] / whole[n]) for n, bar in enumerate(each)]
+def columns(page: Page, title: str, tone: str) -> list[tuple[int, float]]:
+    """Of a chart: how many places before the last, and the height in hundredths of the whole; those of nothing have
+    none."""
+    image = chart(page, title)
+    places = float(str(image.get_attribute("viewBox")).split()[2])
+    drawn = str(image.locator(f".columns.{tone}").get_attribute("d"))
+    each = re.findall(r"M([\d.]+) 100V([\d.]+)H", drawn)
+    return [(int(places - 1 - float(x) // 1), round(100 - float(y))) for x, y in each]
 
 
-def test_a_day_whose_prompts_were_reported_is_a_bar_and_another_is_none(studio: Studio) -> None:
-    today = datetime.now(UTC).date()
-    page = shown(studio, with_cache({0: (1000, 800), 1: (0, 0), 2: (3000, 0), 52: (1000, 1000)}, today))
-    expected = [(52, 1.0), (2, 0.0), (0, 0.8)]
-    assert bars(page) == [((today - timedelta(days=back)).isoformat(), share) for back, share in expected]
-    expect(page.locator(".figure", has_text="prompt tokens cached")).to_contain_text("36 %")
-    expect(page.get_by_text("1,800 of 5,000 prompt tokens were cached, in the 9 of 12 requests")).to_be_visible()
-    page.get_by_text("The same as a table").nth(1).click()
-    rows = page.locator("details[open] tbody tr").all_inner_texts()
-    assert [row.split("\t")[1:] for row in rows] == [
-        ["1,000", "800", "80 %"],
-        ["3,000", "0", "0 %"],
-        ["1,000"] * 2 + ["100 %"],
-    ]
+def test_what_was_cached_stands_in_the_prompts_of_the_days_of_which_it_is_known(studio: Studio) -> None:
+    page = shown(studio, with_cache({0: (1000, 800), 1: (0, 0), 2: (4000, 0), 52: (1000, 1000)}))
+    title = "Prompt tokens, where reported"
+    assert columns(page, title, "a") == [(52, 25), (2, 100), (0, 25)]
+    assert columns(page, title, "c") == [(52, 25), (0, 20)]
+    expect(page.locator(".figure", has_text="prompt tokens cached")).to_contain_text("30 %")
+    expect(chart(page, title)).to_have_attribute(
+        "aria-label", re.compile("all 1,000, cached 800 at the end, at most 4,000")
+    )
+    page.get_by_text("The same as a table").click()
+    shares = page.locator("tbody tr td:nth-child(6)").all_inner_texts()
+    assert shares == ["80 %", "unknown", "0 %", "100 %"]
 
 
-def test_what_was_cached_over_more_days_is_a_bar_for_each_week(studio: Studio) -> None:
-    monday = datetime.now(UTC).date()
-    monday -= timedelta(days=monday.weekday())
-    days = {
-        0: (1000, 500),
-        1: (100, 0),
-        7: (300, 300),
-        8: (100, 0),
-        70: (100, 20),
-        7 * 52: (100, 90),
-        7 * 53: (100, 30),
-    }
-    page = shown(studio, with_cache(days, monday))
-    expected = [(52, 0.9), (10, 0.2), (2, 0.0), (1, 0.75), (0, 0.5)]
-    assert bars(page) == [((monday - timedelta(weeks=back)).isoformat(), share) for back, share in expected]
-    expect(page.locator(".shares")).to_have_attribute("aria-label", re.compile("by week: 5 bars, the latest 50 %"))
-    page.get_by_text("The same as a table").nth(1).click()
-    expect(page.locator("details[open] tbody tr")).to_have_count(6)
+def test_pointing_at_a_chart_tells_the_values_of_that_day(studio: Studio) -> None:
+    page = shown(studio, with_cache({0: (1000, 800), 1: (0, 0), 23: (3000, 600)}))
+    figure = page.locator(".chart", has_text="where reported")
+    expect(figure.locator(".key")).to_have_text(["all 1,000", "cached 800"])
+    day = datetime.now(UTC).date() - timedelta(days=23)
+    figure.locator("svg").hover(position={"x": 3, "y": 40})
+    expect(figure.locator(".key")).to_have_text(["all 3,000", "cached 600"])
+    expect(figure.locator(".axis span").nth(1)).to_have_text(f"{day.day} {day:%b %Y}".replace("Sep ", "Sept "))
+    page.get_by_role("heading", level=1).hover()
+    expect(figure.locator(".key")).to_have_text(["all 1,000", "cached 800"])
+
+
+def test_days_without_a_request_have_no_column_and_break_the_curve(studio: Studio) -> None:
+    page = shown(studio, with_cache({0: (0, 0), 1: (0, 0), 5: (0, 0)}))
+    assert [place for place, _ in columns(page, "Requests", "a")] == [5, 1, 0]
+    curve = str(chart(page, "Time to the whole answer").locator(".curve").get_attribute("d"))
+    assert re.sub(r"[\d. ]+", "", curve) == "MhML", "a dot, then a line of two"
 
 
 def test_where_no_provider_reports_it_nothing_is_drawn_and_the_share_is_unknown(studio: Studio) -> None:
-    studio.page.set_viewport_size({"width": 390, "height": 900})
-    page = shown(studio, with_cache({0: (0, 0), 1: (0, 0)}, datetime.now(UTC).date()))
+    studio.page.set_viewport_size({"width": 320, "height": 900})
+    page = shown(studio, with_cache({0: (0, 0), 1: (0, 0)}))
     expect(page.locator(".figure", has_text="no provider reported it")).to_contain_text("unknown")
-    too_wide = "each => each.filter((figure) => figure.scrollWidth > figure.clientWidth).length"
-    assert page.locator(".figure").evaluate_all(too_wide) == 0
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.locator(".shares").count() == 0
+    nothing_is_too_wide(page)
+    assert "Prompt tokens, where reported" not in charts(page)
