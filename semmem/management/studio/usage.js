@@ -1,6 +1,7 @@
 // How much is asked, of which models, and what it costs. Figures only: no content, users as digests.
 
 import { get, may, who } from "./api.js";
+import { doctor, setting } from "./commands.js";
 import { card, empty, field, fill, h, number, percent, select, shownIn, svg } from "./dom.js";
 
 const DAY_MS = 86_400_000;
@@ -38,8 +39,8 @@ const days = (count) => `${number(count)} ${count === 1 ? "day" : "days"}`;
 function page(told) {
   if (!told.total.requests) {
     return told.recording
-      ? empty("Nothing yet", "Requests whose answers are observed are counted here. Those of other replicas appear when they are written: after usage.flush_rows of them, or after usage.flush_s.")
-      : empty("Statistics of use are off", "Set usage.enabled: true in the configuration and start semmem again. Figures are kept then, of nobody by name, and nothing that was said.");
+      ? empty("Nothing yet", "Requests whose answers are observed are counted here. Those of other replicas appear when they are written: after usage.flush_rows of them, or after usage.flush_s.", doctor())
+      : empty("Statistics of use are off", "Set usage.enabled: true in the configuration and start semmem again. Figures are kept then, of nobody by name, and nothing that was said.", may("operate") && setting("usage"));
   }
   const total = told.total;
   return [
