@@ -121,7 +121,7 @@ def test_users_name_themselves_in_the_bar_until_everything_is_forgotten(
 def test_the_table_says_when_users_were_last_seen_and_sorts_by_it(home: House, studio: Studio, person: str) -> None:
     for user in (person, f"{person}-2"):
         home.chat(user, "I moved to Lisbon in May.")
-        eventually(lambda user=user: home.semmem.turns(user), within_s=60, what="the turn is journalled")
+        eventually(lambda: home.semmem.turns(user), within_s=60, what="the turn is journalled")  # noqa: B023
     home.semmem.remember(f"{person}-3", "User likes tea.")
     studio.sign_in(at="#/everybody")
     page = studio.page

@@ -64,7 +64,7 @@ def test_the_command_of_the_conversations_imports_one(home: House, tab: Studio) 
 
 @pytest.mark.parametrize("page", ["requests", "everybody", "usage"])
 def test_why_nothing_comes_through_is_asked_of_this_semmem(home: House, tab: Studio, page: str) -> None:
-    nobody = {"users": [], "next_after": None, "memory_switches": {}, "aliases": {}, "last_seen": {}}
+    nobody: Any = {"users": [], "next_after": None, "memory_switches": {}, "aliases": {}, "last_seen": {}}
     tab.page.route("**/v1/users?*", lambda route: route.fulfill(json=nobody))
     unused: Any = {"total": {"requests": 0}, "recording": True}
     tab.page.route("**/v1/usage/summary*", lambda route: route.fulfill(json=unused))
@@ -74,7 +74,7 @@ def test_why_nothing_comes_through_is_asked_of_this_semmem(home: House, tab: Stu
 
 @pytest.mark.parametrize(("page", "asked"), [("usage", "usage/summary*"), ("conversations", "conversations?*")])
 def test_what_is_off_is_switched_on_by_two_lines_of_the_configuration(tab: Studio, page: str, asked: str) -> None:
-    off = {"total": {"requests": 0}, "conversations": [], "next_cursor": None, "recording": False}
+    off: Any = {"total": {"requests": 0}, "conversations": [], "next_cursor": None, "recording": False}
     tab.page.route(f"**/v1/{asked}", lambda route: route.fulfill(json=off))
     tab.sign_in(at=f"#/{page}/nobody-who-asked")
     assert copied(tab) == f"{page}:\n  enabled: true"
