@@ -44,7 +44,7 @@ ERASED = "erased"
 class Receipt:
     """What went: turns in the journal, halves of turns that waited in memory, batches and holds that were cut short,
     memories, their earlier versions, statistics of their use, pieces of waiting turns that said the same again, of
-    recorded conversations whole ones and single messages, and passages of what was said."""
+    recorded conversations whole ones and single messages, passages of what was said, and the user's alias."""
 
     turns: int = 0
     halves: int = 0
@@ -56,6 +56,7 @@ class Receipt:
     conversations: int = 0
     messages: int = 0
     passages: int = 0
+    aliases: int = 0
 
     def shown(self) -> dict[str, int]:
         return asdict(self)

@@ -1,17 +1,29 @@
 """Routes for accounts: switches (whether memories are shown in prompts, and turns stored, for a user or a group),
-tokens that an administrator makes, and who a caller is."""
+aliases, tokens that an administrator makes, and who a caller is."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal, Protocol
 
 from fastapi import APIRouter, Path, Request
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
 from semmem.management.access import CALLER, TOUCHED, Act, Caller, CallerRole, Tokens
 from semmem.management.problems import Denied
-from semmem.management.routes import UNUSABLE, USER_CHARS_MAX, Body, Moment, NewUser, UserId, needs, only, refuses
+from semmem.management.routes import (
+    NO_CONTROLS,
+    UNUSABLE,
+    USER_CHARS_MAX,
+    Body,
+    Moment,
+    NewUser,
+    UserId,
+    may,
+    needs,
+    only,
+    refuses,
+)
 from semmem.management.shown import Time, as_shown
 from semmem.ports.accounts import Switch, SwitchRow, TokenRow
 from semmem.ports.names import usable
@@ -146,6 +158,65 @@ def switch_routes(desk: SwitchDesk) -> APIRouter:
         rows = desk.known.groups()
         groups = [as_shown(ListedGroup, row, group_id=row.group, **words(row.switch)) for row in rows]
         return {"groups": groups, "users": desk.known.number_set - len(rows)}
+
+    return routes
+
+
+# --- aliases --------------------------------------------------------------------------------------------------------
+
+ALIAS_CHARS_MAX = 64
+
+
+class AliasRecords(Protocol):
+    """All raise JournalError."""
+
+    async def set_alias(self, user: str, alias: str) -> None:
+        """In the place of the one before; an empty one removes it."""
+
+    async def aliases(self, users: Sequence[str]) -> Mapping[str, str]:
+        """By user, of those who have one."""
+
+
+def _one_line(alias: str | None) -> str | None:
+    told = (alias or "").strip()
+    if len(told.splitlines()) > 1 or (told and not usable(told)):
+        raise ValueError("is not one line of text")
+    return told or None
+
+
+class NewAlias(Body):
+    """Null, or nothing but spaces: the user has none any more."""
+
+    alias: Annotated[
+        str | None,
+        Field(max_length=ALIAS_CHARS_MAX, pattern=NO_CONTROLS),
+        AfterValidator(_one_line),
+    ]
+
+
+class UserAlias(TypedDict):
+    """What people call a user; null for nothing. A label: nobody is known by it."""
+
+    user_id: str
+    alias: str | None
+
+
+def alias_routes(records: AliasRecords) -> APIRouter:
+    """For an administrator, and for users themselves."""
+    routes = APIRouter()
+
+    @routes.get("/v1/users/{user_id:path}/alias", **needs(Act.READ, "MEMORY_NOT_AVAILABLE", "NOT_FOUND"))
+    async def get_alias(request: Request, user_id: Name) -> UserAlias:
+        """What a user is called."""
+        user = may(request, user_id, Act.READ)
+        return {"user_id": user, "alias": (await records.aliases([user])).get(user)}
+
+    @routes.put("/v1/users/{user_id:path}/alias", **needs(Act.WRITE, "MEMORY_NOT_AVAILABLE", "NOT_FOUND"))
+    async def set_alias(request: Request, user_id: Name, new: NewAlias) -> UserAlias:
+        """Name a user, or take the name away. Nothing else changes: memories, tokens and requests go by the id."""
+        user = may(request, user_id, Act.WRITE)
+        await records.set_alias(user, new.alias or "")
+        return {"user_id": user, "alias": new.alias}
 
     return routes
 

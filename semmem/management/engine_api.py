@@ -4,7 +4,7 @@ reindex, and who has memories. No content."""
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, Protocol
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -157,13 +157,16 @@ class HistoryShown(TypedDict):
 
 class UsersShown(TypedDict):
     """A page of names. ``total``: of all, where everywhere was looked. ``next_after``: the last one, where there are
-    more. ``memory_switches``: of those in the page who have some."""
+    more. Of those in the page who have some: ``memory_switches``, ``aliases``, and when they were ``last_seen``, as far
+    as turns in the journal and memories in prompts tell."""
 
     users: list[str]
     total: int | None
     limit: int
     next_after: str | None
     memory_switches: dict[str, SwitchesShown]
+    aliases: dict[str, str]
+    last_seen: dict[str, Time]
 
 
 class ReindexAsked(Body):
@@ -196,6 +199,16 @@ class FormerDropped(TypedDict):
     dropped: int
 
 
+class ListedUsers(KnownUsers, Protocol):
+    """Whom the journal knows, and what it tells of them. Raises JournalError."""
+
+    async def aliases(self, users: Sequence[str]) -> Mapping[str, str]:
+        """What those are called who have an alias."""
+
+    async def last_seen(self, users: Sequence[str]) -> Mapping[str, float]:
+        """The newest turn, or the last time that a memory was in a prompt, of those who have one on record."""
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """What the routes ask. ``status``: plain JSON values, none of them of a user. ``parts``: by name, one cheap round
@@ -206,7 +219,7 @@ class Engine:
     parts: Mapping[str, Tried]
     configuration: Callable[[], Mapping[str, Any]]
     users: Callable[[], Awaitable[Sequence[str]]]
-    known: KnownUsers
+    known: ListedUsers
 
 
 def engine_routes(engine: Engine, samples: Samples, *, switches: Switches | None = None) -> APIRouter:
@@ -244,8 +257,8 @@ def engine_routes(engine: Engine, samples: Samples, *, switches: Switches | None
             bool, Query(description="look into the store as well, which reads all of it, and count them")
         ] = False,
     ) -> UsersShown:
-        """Whoever has memories, had some, or said what may become one, as far as the journal knows, by name; and of
-        those in the page who have memory switches, which."""
+        """Whoever has memories, had some, or said what may become one, as far as the journal knows, by id; and what is
+        known of those in the page: memory switches, aliases, when they were last seen."""
         number = min(limit, USERS_MAX)
         total = None
         if everywhere:
@@ -262,6 +275,8 @@ def engine_routes(engine: Engine, samples: Samples, *, switches: Switches | None
             "limit": number,
             "next_after": page[-1] if len(rest) > number else None,
             "memory_switches": {user: words(switch) for user, switch in switched.items() if switch != UNSAID},
+            "aliases": dict(await engine.known.aliases(page)),
+            "last_seen": {user: at(seen) for user, seen in (await engine.known.last_seen(page)).items()},
         }
 
     return routes

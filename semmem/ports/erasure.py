@@ -21,7 +21,7 @@ class ErasureRecords(MemoryRecords, Protocol):
 
         Whoever is at work on them is cut short, and later halves are turned away, those of the turns named in
         ``turned_away`` at once. Returns a hold of the user for ``hold_s`` (empty: somebody is at work on something
-        else of theirs) and counts: turns, batches, versions, statistics.
+        else of theirs) and counts: turns, batches, versions, statistics, aliases.
         """
 
     async def finish_erasure(self, what: Forgetting, hold_id: str) -> None:

@@ -30,7 +30,7 @@ from semmem.exchange.explaining import Explaining
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import Tokens
-from semmem.management.accounts_api import SwitchDesk, switch_routes, token_routes
+from semmem.management.accounts_api import SwitchDesk, alias_routes, switch_routes, token_routes
 from semmem.management.activity_api import Activity, activity_routes, work_routes
 from semmem.management.api import create_api
 from semmem.management.audit import audit_routes
@@ -204,6 +204,7 @@ class Workshop:
                 work_routes(journal, time.time),
                 everybodys_routes(backends.store, journal),
                 switch_routes(switches),
+                alias_routes(journal),
                 audit_routes(guards.audit),
                 backup_routes(
                     parts.snapshots,

@@ -1,9 +1,9 @@
-"""What is kept for the management API: its tokens, its calls under idempotency keys, and for whom reading and storing
-are switched."""
+"""What is kept for the management API: its tokens, its calls under idempotency keys, for whom reading and storing are
+switched, and what users are called."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,7 @@ from semmem.backends.sql import locks
 from semmem.backends.sql.database import SWITCHED, JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.marks import digest
 from semmem.backends.sql.rows import Transaction
-from semmem.backends.sql.tables import api_call_users, api_calls, api_tokens, memory_switches, replicas
+from semmem.backends.sql.tables import aliases, api_call_users, api_calls, api_tokens, memory_switches, replicas
 from semmem.ports.accounts import CallAnswer, KnownCall, Switch, SwitchRow, TokenRow
 
 REVOKED_KEPT_S = 90 * 86_400.0
@@ -29,7 +29,7 @@ _NUMBER = memory_switches.c.number
 
 
 class SqlAccounts(JournalPart):
-    """CallRecords, TokenRecords and SwitchRecords."""
+    """CallRecords, TokenRecords, SwitchRecords and AliasRecords."""
 
     _begun = 0
 
@@ -120,6 +120,19 @@ class SqlAccounts(JournalPart):
             )
             for row in found
         ]
+
+    @quiet_write
+    def set_alias(self, conn: Transaction, user: str, alias: str) -> None:
+        """The time is taken behind the lock: an erasure that came before does not reach what is set after it."""
+        locks.user(conn, user)
+        if alias:
+            conn.put(aliases, user_id=user, alias=alias, changed_at=self._clock.now())
+        else:
+            conn.remove(aliases, aliases.c.user_id == user)
+
+    @one_read
+    def aliases(self, conn: Transaction, users: Sequence[str]) -> dict[str, str]:
+        return {row.user_id: row.alias for row in conn.among(aliases.c.user_id, users)}
 
 
 def _drop(conn: Transaction, which: Any) -> None:

@@ -41,6 +41,7 @@ from semmem.backends.sql.tables import (
     STATISTICS,
     WAITING,
     accesses,
+    aliases,
     answers,
     batches,
     conversations,
@@ -232,6 +233,7 @@ def _erase_turns(conn: Transaction, scope: Scope, at: float, now: float) -> Coun
         _erase_sessions(conn, scope, at)
     if scope == Scope(scope.user):
         counts["statistics"] = _erase_user(conn, scope.user, at)
+        counts["aliases"] = conn.remove(aliases, aliases.c.user_id == scope.user, aliases.c.changed_at <= at)
     return counts
 
 
@@ -326,7 +328,8 @@ def _named(conn: Transaction) -> Iterator[Scope]:
     for table in (turns, versions, conversations):
         columns = [table.c.user_id, *(table.c[name] for name in NARROWING)]
         yield from (row_scope(row) for row in conn.execute(select(*columns).where(table.c.user_id != "").distinct()))
-    yield from (Scope(name) for name in conn.execute(select(users.c.user_id)).scalars())
+    for column in (users.c.user_id, aliases.c.user_id):
+        yield from (Scope(name) for name in conn.execute(select(column)).scalars())
 
 
 def _marks_over(conn: Transaction, scope: Scope) -> Iterator[Forgetting]:

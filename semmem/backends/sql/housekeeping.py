@@ -3,6 +3,7 @@ shares it: signs of life, news, who hides what another one is erasing, and how f
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +15,7 @@ from semmem.backends.sql.database import OBEYED, REPLICA, VERSION, JournalPart, 
 from semmem.backends.sql.erasure import erasure_id
 from semmem.backends.sql.memory_records import HOLD
 from semmem.backends.sql.recording import prune_said
-from semmem.backends.sql.rows import Transaction, know_users
+from semmem.backends.sql.rows import Transaction, know_users, slices
 from semmem.backends.sql.tables import (
     IN_BATCH,
     LIVE,
@@ -23,6 +24,8 @@ from semmem.backends.sql.tables import (
     SESSION_MARKS,
     STATISTICS,
     WAITING,
+    accesses,
+    aliases,
     answers,
     batches,
     conversations,
@@ -49,6 +52,8 @@ from semmem.ports.reindexing import Reindex, ReindexState
 TURNS_PER_USER = 20
 """So many turns are read for each user who is looked for, since active users say many things."""
 TURNS_MAX = 200_000
+SEEN_AT_ONCE = 50
+"""Users of whom it is read at a time when they were last seen: at most 50 ms where each has 300 turns."""
 
 _BATCH = batches.c.trigger_word != HOLD
 _LIVE, _ENDED = and_(LIVE, _BATCH), and_(batches.c.status.is_not(None), _BATCH)
@@ -147,9 +152,25 @@ class SqlHousekeeping(JournalPart):
         """Of an erased turn nobody knows whose it was: its user is empty."""
         known = (
             select(table.c.user_id).where(table.c.user_id > user).distinct().order_by(table.c.user_id).limit(limit)
-            for table in (users, turns, conversations, session_states, shown_blocks)
+            for table in (users, turns, conversations, session_states, shown_blocks, aliases)
         )
         return sorted({name for each in known for name in conn.execute(each).scalars()})[:limit]
+
+    async def last_seen(self, known: Sequence[str]) -> dict[str, float]:
+        """Some users at a time, so that other reads come in between."""
+        seen = [await self._last_seen(some) for some in slices(known, SEEN_AT_ONCE)]
+        return dict(ChainMap(*seen))
+
+    @one_read
+    def _last_seen(self, conn: Transaction, known: Sequence[str]) -> dict[str, float]:
+        """Of turns only an index is read. What a request writes anyway tells it, so that none writes more for this."""
+        found: dict[str, float] = {}
+        for at in (turns.c.opened_at, accesses.c.last_at):
+            user = at.table.c.user_id
+            newest = select(user, func.max(at)).where(user.in_(known), at.is_not(None)).group_by(user)
+            for name, seen_at in conn.execute(newest):
+                found[name] = max(seen_at, found.get(name, seen_at))
+        return found
 
     @one_read
     def users_active(self, conn: Transaction, *, limit: int) -> list[str]:

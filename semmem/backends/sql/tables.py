@@ -283,6 +283,9 @@ memory_switches = _table(
 """For whom reading or storing is switched: 1 on, 0 off, null not said. ``key`` is a digest; users have no
 ``group_name``. ``number`` rises with each change, so that a process reads what is new to it alone."""
 
+aliases = _table("aliases", *_keys("user_id"), *_given(AnyText, "alias"), *_given(Double, "changed_at"))
+"""What people call a user in lists: a label, never an identity."""
+
 votes = _table(
     "votes",
     *_keys("user_id", "memory_id"),

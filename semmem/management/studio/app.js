@@ -1,5 +1,6 @@
 // Which page is shown, to whom, and in what light.
 
+import { aliasOf, askAlias } from "./alias.js";
 import { get, link, may, token, who, whenSignedOut } from "./api.js";
 import { conversations } from "./conversations.js";
 import { button, debounced, failed, fill, h, loading, toast, unread } from "./dom.js";
@@ -40,11 +41,11 @@ function dress() {
 }
 
 function themeButton() {
-  const label = () => `Theme: ${theme()}`;
+  const label = () => h("span", { class: "word" }, `Theme: ${theme()}`);
   const made = button(label(), () => {
     localStorage.setItem("semmem-theme", THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]);
     dress();
-    made.textContent = label();
+    fill(made, label());
   }, { kind: "quiet theme" });
   return made;
 }
@@ -68,7 +69,7 @@ function current() {
 // An administrator looks at one user at a time, whom they name.
 function userPicker() {
   if (!may("read")) return null;
-  if (who.bound) return h("span", { class: "whose" }, who.user);
+  if (who.bound) return h("div", { class: "whose" }, may("write") ? h("button", { type: "button", class: "button quiet own", title: "Change your name here", onclick: () => askAlias(who.user, called.alias) }, who.user) : h("span", { class: "own" }, who.user));
   const names = h("datalist", { id: "users" });
   // Of many users those are offered who follow what is typed.
   let asked = false, more = false;
@@ -78,7 +79,7 @@ function userPicker() {
     asked = true;
     get("/v1/users", { limit: 1000, after: more ? input.value.trim() : "" }).then((told) => {
       more ||= told.next_after !== null;
-      fill(names, told.users.map((user) => h("option", { value: user })));
+      fill(names, told.users.map((user) => h("option", { value: user }, told.aliases[user])));
       fill(trouble);
     }, () => {
       asked = false;
@@ -95,8 +96,28 @@ function userPicker() {
       show(false);
     }, 400),
   });
-  return h("div", { class: "whose" }, h("label", { for: "user" }, "User"), input, names, trouble);
+  return h("div", { class: "whose" }, h("label", { for: "user" }, "User"), input, h("bdi", { class: "alias" }), names, trouble);
 }
+
+// What the user in the bar is called. Where that cannot be read, the id is there.
+const called = { user: "", alias: null };
+function drawAlias() {
+  if (called.user !== who.user) {
+    const user = who.user;
+    Object.assign(called, { user, alias: null });
+    if (user) aliasOf(user).then((alias) => calledNow(user, alias), () => {});
+  }
+  const [own, other] = [".own", ".alias"].map((place) => bar.querySelector(place));
+  if (own) fill(own, h("bdi", {}, called.alias ?? who.user));
+  if (other) fill(other, called.alias).title = called.alias ?? "";
+}
+
+function calledNow(user, alias) {
+  if (user !== called.user) return;
+  called.alias = alias;
+  drawAlias();
+}
+addEventListener("named", ({ detail }) => calledNow(detail.user, detail.alias));
 
 // Whether all parts work, for whoever may know it.
 const HEALTH_MS = 15000;
@@ -124,16 +145,23 @@ function healthDot() {
   return [dot, said];
 }
 
-const pages = h("nav", { "aria-label": "Pages" });
+// On a narrow screen they are one row that is moved sideways: for a keyboard, and never under a finger that presses one.
+const pages = h("nav", { "aria-label": "Pages", onfocusin: (event) => { if (event.target.matches(":focus-visible")) inView(event.target); } });
+
+function inView(page) {
+  const [row, here] = [pages, page].map((each) => each.getBoundingClientRect());
+  pages.scrollLeft += here.left + here.width / 2 - row.left - row.width / 2;
+}
 
 function drawPages(name) {
   bar.querySelector(".brand").href = link(HOMES.find((each) => open(PAGES[each])));
   fill(pages, Object.entries(PAGES).filter(([, page]) => open(page)).map(([each, page]) =>
     h("a", { href: link(each), "aria-current": each === name ? "page" : undefined }, page.label)));
+  inView(pages.querySelector("[aria-current]"));
 }
 
 function drawBar() {
-  fill(bar, h("a", { class: "brand" }, h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), "semmem Studio"),
+  fill(bar, h("a", { class: "brand" }, h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), h("span", { class: "word" }, "semmem Studio")),
     healthDot(), pages, h("div", { class: "spacer" }), userPicker(), themeButton(),
     button("Sign out", () => { clearInterval(watching); token.set(""); start(); }, { kind: "quiet leave" }));
 }
@@ -144,6 +172,7 @@ function show(withBar = true) {
   leave();
   if (withBar) drawBar();
   drawPages(name);
+  if (may("read")) drawAlias();
   document.title = `${PAGES[name].label} · semmem Studio`;
   const place = h("div", { class: "page" });
   fill(main, h("h1", {}, PAGES[name].label), place);

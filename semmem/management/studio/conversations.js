@@ -1,6 +1,7 @@
 // What was said, word for word, where that is recorded: a list that is searched as one types. Operators see how many.
 
 import { get, link, may, ofUser, who } from "./api.js";
+import { curl, setting } from "./commands.js";
 import { amount, conversation, named } from "./conversation.js";
 import { button, chip, choices, debounced, empty, failed, field, fill, h, loading, moment, number, shownIn, unread } from "./dom.js";
 
@@ -97,8 +98,10 @@ function item(kept, only) {
       kept.tags.map((tag) => h("button", { type: "button", class: "chip name", title: "Only those with this tag", onclick: () => only(tag) }, tag))));
 }
 
-const nothing = (recording) => (recording ? empty("No conversations yet", "What is said through Envoy, and answered, appears here.")
-  : empty("Conversations are not recorded", "Whoever runs semmem can set conversations.enabled: true in its configuration. From then on what users, models and tools say is kept, word for word, for conversations.retention_s."));
+const nothing = (recording) => (recording ? empty("No conversations yet", "What is said through Envoy, and answered, appears here.", imported())
+  : empty("Conversations are not recorded", "Whoever runs semmem can set conversations.enabled: true in its configuration. From then on what users, models and tools say is kept, word for word, for conversations.retention_s.", may("operate") && setting("conversations")));
+
+const imported = () => may("write") && who.user && curl("/v1/conversations", ofUser({ messages: [{ role: "user", content: "Hello" }, { role: "assistant", content: "Hello!" }] }), "Or import one by a command");
 
 const off = () => h("p", { class: "hint" }, "Recording is off: these were recorded earlier, or imported.");
 

@@ -1,15 +1,18 @@
 // Users as a table, for an administrator: searched, sorted, a page at a time; whoever wants to see one follows a link.
 
+import { askAlias } from "./alias.js";
 import { call, get } from "./api.js";
-import { button, day, debounced, empty, failed, field, fill, h, loading, moment, number, select, toast } from "./dom.js";
+import { doctor } from "./commands.js";
+import { age, button, day, debounced, empty, failed, field, fill, h, loading, moment, number, select, toast } from "./dom.js";
 
 const PART = 1000, PAGE = 25;
 // Figures are of one user each: so many are asked for at once, and no more users than this are sorted by them.
 const AT_ONCE = 4, COUNTED_MAX = 250;
 const SWITCH = [["", "Default"], ["on", "On"], ["off", "Off"]];
 const SWITCHES = { reading: "In prompts", storing: "Learnt from" };
-const COLUMNS = [["user", "User"], ["memories", "Memories"], ["newest", "Newest memory"], ["reading", SWITCHES.reading], ["storing", SWITCHES.storing]];
-const COUNTED = new Set(["memories", "newest"]);
+const COLUMNS = [["user", "User"], ["memories", "Memories"], ["newest", "Newest memory"], ["seen", "Last seen"],
+  ["reading", SWITCHES.reading], ["storing", SWITCHES.storing]];
+const COUNTED = new Set(["memories", "newest"]), GREATEST_FIRST = new Set([...COUNTED, "seen"]);
 const PAGES = [["conversations", "Conversations"], ["playground", "Playground"], ["requests", "Requests"]];
 const STATES = { true: "descending", false: "ascending" };
 
@@ -24,12 +27,12 @@ export function everybody(place) {
 
   const table = h("div", { class: "scroll wide", tabIndex: 0, role: "region", "aria-label": "Users" },
     h("table", { role: "table" }, h("caption", { class: "hidden" }, "Users"), h("thead", { role: "rowgroup" },
-      h("tr", { role: "row" }, [...headings.values()], h("th", { scope: "col", role: "columnheader" }, "Look at"))), body));
+      h("tr", { role: "row" }, [...headings.values()], h("th", { scope: "col", role: "columnheader" }, "More"))), body));
 
   function heading(name, label) {
     return h("th", { scope: "col", role: "columnheader" }, h("button", {
       type: "button", class: "sort", onclick: () => {
-        Object.assign(asked, { by: name, down: asked.by === name ? !asked.down : COUNTED.has(name), at: 0 });
+        Object.assign(asked, { by: name, down: asked.by === name ? !asked.down : GREATEST_FIRST.has(name), at: 0 });
         draw();
       },
     }, label));
@@ -44,13 +47,15 @@ export function everybody(place) {
       for (let after = ""; after !== null;) {
         const page = await get("/v1/users", { limit: PART, after });
         if (gone) return;
-        users.push(...page.users.map((user) => ({ user, reading: null, storing: null, ...page.memory_switches[user] })));
+        users.push(...page.users.map((user) => ({
+          user, alias: page.aliases[user] ?? null, seen: page.last_seen[user] ?? null, reading: null, storing: null, ...page.memory_switches[user],
+        })));
         after = page.next_after;
         complete = after === null;
         if (users.length) fill(list, told, trouble, table, turns);
         draw();
       }
-      if (!users.length) fill(list, empty("Nobody yet", "Whoever says something through Envoy appears here, once semmem knows who it is."));
+      if (!users.length) fill(list, empty("Nobody yet", "Whoever says something through Envoy appears here, once semmem knows who it is.", doctor()));
     } catch (error) {
       if (!gone) fill(list, failed(error, load));
     }
@@ -58,6 +63,7 @@ export function everybody(place) {
 
   // What a column is sorted by; whatever is not known comes last.
   function value(one) {
+    if (asked.by === "user") return (one.alias ?? one.user).toLowerCase();
     if (!COUNTED.has(asked.by)) return one[asked.by] ?? "";
     const known = figures.get(one.user);
     return known ? (asked.by === "newest" ? Date.parse(known.newest ?? 0) : known.memories) : -1;
@@ -72,7 +78,7 @@ export function everybody(place) {
 
   async function draw() {
     const mine = (drawing += 1);
-    const wanted = asked.q.toLowerCase(), found = users.filter((one) => one.user.toLowerCase().includes(wanted));
+    const wanted = asked.q.toLowerCase(), found = users.filter((one) => [one.user, one.alias ?? ""].some((name) => name.toLowerCase().includes(wanted)));
     const many = COUNTED.has(asked.by) && found.length > COUNTED_MAX;
     if (many) {
       toast(`Only ${number(COUNTED_MAX)} users or fewer can be sorted by this. Search for some first.`);
@@ -121,11 +127,13 @@ export function everybody(place) {
   }
 
   function row(one) {
-    const cells = COLUMNS.slice(1).map(([name, label]) => h("td", { role: "cell", "data-label": label, class: COUNTED.has(name) ? "due" : "" }, COUNTED.has(name) ? "…" : switchOf(one, name)));
+    const cells = COLUMNS.slice(1).map(([name, label]) => h("td", { role: "cell", "data-label": label, class: COUNTED.has(name) ? "due" : "" },
+      COUNTED.has(name) ? "…" : name === "seen" ? seen(one) : switchOf(one, name)));
     const made = h("tr", { role: "row", "data-user": one.user },
-      h("th", { scope: "row", role: "rowheader" }, h("a", { href: at("memories", one.user) }, h("bdi", {}, one.user))), cells,
-      h("td", { role: "cell", "data-label": "Look at", class: "links" }, PAGES.map(([page, label]) =>
-        h("a", { href: at(page, one.user), "aria-label": `${label} of ${one.user}` }, label))));
+      h("th", { scope: "row", role: "rowheader" }, h("a", { href: at("memories", one.user) }, h("bdi", {}, one.alias ?? one.user)), one.alias && h("bdi", { class: "id" }, one.user)), cells,
+      h("td", { role: "cell", "data-label": "More", class: "links" }, PAGES.map(([page, label]) =>
+        h("a", { href: at(page, one.user), "aria-label": `${label} of ${called(one)}` }, label)),
+      h("button", { type: "button", class: "name", "aria-label": `Name of ${called(one)}`, onclick: () => askAlias(one.user, one.alias) }, "Name …")));
     counted(made, one.user);
     return made;
   }
@@ -139,14 +147,31 @@ export function everybody(place) {
     fill(newest, known.newest ? h("time", { datetime: known.newest, title: moment(known.newest) }, day(known.newest)) : "none");
   }
 
+  // The row stays where it is, and what was asked to name it is where one goes on.
+  function named({ detail }) {
+    const one = users.find((each) => each.user === detail.user), old = [...body.children].find((each) => each.dataset.user === detail.user);
+    if (!one) return;
+    one.alias = detail.alias;
+    if (!old) return;
+    const made = row(one);
+    old.replaceWith(made);
+    setTimeout(() => made.querySelector(".name").focus()); // once the dialog is closed
+  }
+
+  addEventListener("named", named);
   fill(place, h("div", { role: "search" }, field("Search", h("input", {
-    type: "search", value: asked.q, placeholder: "part of a user id", autocomplete: "off", spellcheck: "false",
+    type: "search", value: asked.q, placeholder: "part of a name or an id", autocomplete: "off", spellcheck: "false",
     oninput: debounced((event) => { Object.assign(asked, { q: event.target.value.trim(), at: 0 }); draw(); }, 150),
   }))), list);
   load();
-  return () => { gone = true; };
+  return () => {
+    gone = true;
+    removeEventListener("named", named);
+  };
 }
 
+const called = (one) => (one.alias ? `${one.alias} (${one.user})` : one.user);
+const seen = (one) => (one.seen ? h("time", { datetime: one.seen, title: moment(one.seen) }, age(one.seen)) : "not on record");
 const at = (page, user) => `#/${page}/${encodeURIComponent(user)}`;
 
 // What is said of this user alone; where nothing is, the user's groups and the configuration say it.
@@ -156,13 +181,13 @@ function switchOf(one, name) {
     one[name] = made.value || null;
     try {
       await call("PUT", `/v1/users/${encodeURIComponent(one.user)}/memory-switches`, { body: { reading: one.reading, storing: one.storing } });
-      toast(`${SWITCHES[name]}, for ${one.user}: ${(made.value || "default")}.`);
+      toast(`${SWITCHES[name]}, for ${called(one)}: ${(made.value || "default")}.`);
     } catch (error) {
       one[name] = before;
       made.value = before ?? "";
       toast(`Not changed: ${error.message}`, { kind: "bad", seconds: 10 });
     }
   });
-  made.setAttribute("aria-label", `${SWITCHES[name]}: ${one.user}`);
+  made.setAttribute("aria-label", `${SWITCHES[name]}: ${called(one)}`);
   return made;
 }

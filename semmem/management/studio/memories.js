@@ -1,6 +1,7 @@
 // What is known about somebody: figures, a list that is searched as one types, and what can be done with all of it.
 
 import { get, may, ofUser, who } from "./api.js";
+import { added } from "./commands.js";
 import { button, choices, chip, debounced, empty, failed, field, fill, h, loading, number, percent, select, unread } from "./dom.js";
 import { memoryItem } from "./memory_item.js";
 import { tools } from "./memory_tools.js";
@@ -18,7 +19,8 @@ const known = { user: "", projects: [] };
 
 export function memories(place) {
   if (!who.user) {
-    fill(place, empty("Whose memories?", may("administer") ? "Nobody has any yet. Name a user above to add the first, or say something through Envoy." : "Name a user above."));
+    fill(place, empty("Whose memories?", may("administer") ? "Nobody has any yet. Name a user above to add the first, or say something through Envoy." : "Name a user above.",
+      may("administer") && added("alice")));
     return;
   }
   const figures = h("div", { class: "known marks", "aria-live": "polite" });
@@ -71,7 +73,7 @@ export function memories(place) {
     if (!page.rows.length) {
       const searched = Object.values(asked).some(Boolean);
       fill(list, searched ? empty("Nothing like that", "No memory matches the search and the filters.", button("Clear them", clear))
-        : empty("No memories yet", may("write") ? "They come from conversations through Envoy, or add one above." : "They come from conversations through Envoy."));
+        : empty("No memories yet", may("write") ? "They come from conversations through Envoy, or add one above." : "They come from conversations through Envoy.", added()));
       return;
     }
     const open = new Set([...list.querySelectorAll(".line[aria-expanded=true]")].map((line) => line.parentElement.dataset.id));

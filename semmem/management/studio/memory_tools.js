@@ -115,6 +115,7 @@ async function forgotten(changed) {
     const told = await call("DELETE", "/v1/memory", { query: ofUser({ purge: may("administer") ? "true" : undefined }) });
     const rows = Object.entries(told.receipt).filter(([, value]) => typeof value !== "object");
     dialog("Forgotten", h("div", {}, h("p", {}, told.message), facts(rows.map(([key, value]) => [key.replaceAll("_", " "), value]))), ["Close", "primary"]);
+    dispatchEvent(new CustomEvent("named", { detail: { user: who.user, alias: null } })); // it went with all the rest
     changed();
   } catch (error) {
     toast(error.message, { kind: "bad", seconds: 10 });

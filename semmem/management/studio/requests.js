@@ -1,6 +1,7 @@
 // Why did it say that? A user's last requests: which memories were in a prompt, why, and what was learnt from the turn.
 
 import { get, link, ofUser, who } from "./api.js";
+import { doctor } from "./commands.js";
 import { button, card, chip, empty, facts, failed, field, fill, h, loading, milliseconds, moment, number, select, shownIn } from "./dom.js";
 import { kind, meaning, OUTCOMES, spoken } from "./outcomes.js";
 import { thumbs } from "./thumbs.js";
@@ -27,7 +28,7 @@ export function requests(place, id) {
 function listed(found) {
   if (!found.length) {
     return wanted ? empty(`None ended with “${spoken(wanted)}”`, `${meaning(wanted)}.`)
-      : empty("No request yet", "Those that come through Envoy for this user are listed here. This process keeps the last 1,000 of all users, as long as it runs; another replica has its own.");
+      : empty("No request yet", "Those that come through Envoy for this user are listed here. This process keeps the last 1,000 of all users, as long as it runs; another replica has its own.", doctor());
   }
   return h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Requests" },
     h("table", {}, h("caption", { class: "hidden" }, "Requests, the newest first"),

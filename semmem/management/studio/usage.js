@@ -2,6 +2,7 @@
 
 import { get, may, who } from "./api.js";
 import { chart } from "./chart.js";
+import { doctor, setting } from "./commands.js";
 import { card, empty, field, fill, h, milliseconds, number, percent, select, shownIn, svg } from "./dom.js";
 
 const HOUR_MS = 3_600_000, DAY_MS = 24 * HOUR_MS;
@@ -46,8 +47,8 @@ const days = (count) => `${number(count)} ${count === 1 ? "day" : "days"}`;
 function page(told, over) {
   if (!told.total.requests) {
     return told.recording
-      ? empty("Nothing yet", "Requests whose answers are observed are counted here. Those of other replicas appear when they are written: after usage.flush_rows of them, or after usage.flush_s.")
-      : empty("Statistics of use are off", "Set usage.enabled: true in the configuration and start semmem again. Figures are kept then, of nobody by name, and nothing that was said.");
+      ? empty("Nothing yet", "Requests whose answers are observed are counted here. Those of other replicas appear when they are written: after usage.flush_rows of them, or after usage.flush_s.", doctor())
+      : empty("Statistics of use are off", "Set usage.enabled: true in the configuration and start semmem again. Figures are kept then, of nobody by name, and nothing that was said.", may("operate") && setting("usage"));
   }
   const total = told.total;
   return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +18,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.backup.restoring import Restored, revoke_tokens
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.management.access import AccessRules, Act, CallerRole, Tokens
-from semmem.management.accounts_api import switch_routes, token_routes
+from semmem.management.accounts_api import alias_routes, switch_routes, token_routes
 from semmem.management.activity_api import Activity, activity_routes, work_routes
 from semmem.management.api import create_api
 from semmem.management.audit import audit_routes
@@ -91,6 +91,8 @@ NEEDS = {
     ("DELETE", "/v1/memory/reindex"): Act.OPERATE,
     ("GET", "/v1/users/{user_id}/memory-switches"): Act.ADMINISTER,
     ("PUT", "/v1/users/{user_id}/memory-switches"): Act.ADMINISTER,
+    ("GET", "/v1/users/{user_id}/alias"): Act.READ,
+    ("PUT", "/v1/users/{user_id}/alias"): Act.WRITE,
     ("GET", "/v1/groups/{group_id}/memory-switches"): Act.ADMINISTER,
     ("PUT", "/v1/groups/{group_id}/memory-switches"): Act.ADMINISTER,
     ("GET", "/v1/memory-switches"): Act.ADMINISTER,
@@ -113,6 +115,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/conversations/{conversation_id}": {"title": "Tea"},
     "/v1/feedback": {"memory_ids": ["mem_0"], "helpful": True},
     "/v1/tokens": {"role": "reader"},
+    "/v1/users/{user_id}/alias": {"alias": "Al"},
 }
 
 
@@ -160,6 +163,7 @@ class Guarded:
                 usage_routes(a_usage(journal, self.clock)),
                 conversation_routes(the_conversations(api, journal, self.clock)),
                 switch_routes(nothing),
+                alias_routes(journal),
                 audit_routes(nothing),
                 reindex_routes(cast(Reindexing, NothingToReindex())),
                 reload_routes(nothing_new),
@@ -217,6 +221,12 @@ def an_engine() -> Engine:
         async def users_after(self, user: str, *, limit: int) -> list[str]:
             return [each for each in everybody if each > user][:limit]
 
+        async def aliases(self, users: Sequence[str]) -> dict[str, str]:
+            return {}
+
+        async def last_seen(self, users: Sequence[str]) -> dict[str, float]:
+            return {}
+
     def status() -> EngineStatus:
         return {
             "version": "1",
@@ -268,7 +278,7 @@ async def test_a_role_may_do_its_acts_and_no_other(guarded: Guarded, role: str) 
             continue  # what stands behind these is not there
         others = {"/v1/import", "/v1/tokens", "/v1/memory/{memory_id}", "/v1/memory/reindex"}
         others |= {"/v1/conversations/{conversation_id}"}
-        takes_user = path not in others and not path.endswith("/memory-switches")
+        takes_user = path not in others and not path.endswith(("/memory-switches", "/alias"))
         body = BODIES.get(path, {}) | ({"user_id": "alice"} if takes_user else {})
         asked = (
             {"json": body} if method in ("POST", "PUT", "PATCH") and not path.endswith(("/release", "/undo")) else {}

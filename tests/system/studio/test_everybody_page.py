@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Locator, Route, expect
 
-from tests.support.harness import House
+from tests.support.harness import House, eventually
 from tests.system.studio.conftest import Studio
 from tests.system.studio.test_other_pages import faults
 
@@ -23,9 +23,8 @@ def with_many(studio: Studio) -> None:
         page = [name for name in NAMES if name > (after[1] if after else "")][:1000]
         more = page[-1] if page[-1] != NAMES[-1] else None
         switches = {NAMES[2]: {"reading": "off", "storing": None}} if NAMES[2] in page else {}
-        route.fulfill(
-            json={"users": page, "next_after": more, "total": None, "limit": 1000, "memory_switches": switches}
-        )
+        told = {"memory_switches": switches, "aliases": {}, "last_seen": {}}
+        route.fulfill(json={"users": page, "next_after": more, "total": None, "limit": 1000, **told})
 
     def memories(route: Route) -> None:
         number = int(route.request.url.split("user_id=person-")[1][:4])
@@ -44,7 +43,7 @@ def named(studio: Studio) -> list[str]:
 def test_users_stand_in_a_table_with_what_is_known_of_them(home: House, studio: Studio, person: str) -> None:
     studio.sign_in(at="#/everybody")
     page = studio.page
-    page.get_by_label("Search").fill(person[5:])
+    page.get_by_label("Search", exact=True).fill(person[5:])
     row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=person, exact=True))
     expect(row.get_by_role("cell").first).to_have_text("6")
     shown = row.get_by_label(f"In prompts: {person}")
@@ -53,13 +52,87 @@ def test_users_stand_in_a_table_with_what_is_known_of_them(home: House, studio: 
     told: Any = home.semmem.api("GET", f"/v1/users/{person}/memory-switches")
     assert (told["reading"], told["storing"]) == ("off", None)
     page.reload()
-    page.get_by_label("Search").fill(person[5:])
+    page.get_by_label("Search", exact=True).fill(person[5:])
     expect(shown).to_have_value("off")
     row.get_by_label(f"In prompts: {person}").select_option("")
     expect(page.locator(".toast")).to_contain_text("default")
     row.get_by_role("link", name="Playground").click()
     expect(page.get_by_role("heading", level=1, name="Playground")).to_be_visible()
     expect(page.get_by_label("User", exact=True)).to_have_value(person)
+
+
+def row_of(studio: Studio, name: str) -> Locator:
+    return studio.page.get_by_role("row").filter(has=studio.page.get_by_role("link", name=name, exact=True))
+
+
+def test_a_user_is_given_a_name_is_found_by_it_and_called_by_it(home: House, studio: Studio, person: str) -> None:
+    page, alias = studio.page, f"Ada's {person[-6:]} <b>"
+    home.semmem.api("PUT", f"/v1/users/{person}/alias", json={"alias": None})
+    studio.sign_in(at=f"#/everybody/{person}")
+    page.get_by_label("Search", exact=True).fill(person)
+    button = page.get_by_role("button", name=f"Name of {person}", exact=True)
+    button.focus()
+    page.keyboard.press("Enter")
+    page.get_by_label(f"What {person} is called").fill(f"  {alias} ")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast")).to_contain_text(alias)
+    row = row_of(studio, alias)
+    expect(row.get_by_role("rowheader")).to_contain_text(person)
+    expect(page.get_by_role("button", name=f"Name of {alias} ({person})")).to_be_focused()
+    expect(page.locator("#bar .alias")).to_have_text(alias)
+    page.get_by_label("Search", exact=True).fill(alias.upper())
+    expect(page.locator(".count")).to_have_text("1 to 1 of 1 users")
+    row.get_by_role("link", name="Playground").click()
+    expect(page.get_by_label("User", exact=True)).to_have_value(person)
+    page.reload()
+    expect(page.locator("#bar .alias")).to_have_text(alias)
+    page.get_by_label("User", exact=True).focus()
+    expect(page.locator(f"#users option[value='{person}']")).to_have_text(alias)
+    page.get_by_label("User", exact=True).fill("somebody else")
+    expect(page.locator("#bar .alias")).to_have_text("")
+    studio.open("Everybody")
+    page.get_by_label("Search", exact=True).fill(person)
+    page.get_by_role("button", name=f"Name of {alias}").click()
+    page.get_by_label(f"What {person} is called").fill("")
+    page.get_by_role("button", name="Save").click()
+    expect(row_of(studio, person)).to_be_visible()
+    assert home.semmem.api("GET", f"/v1/users/{person}/alias")["alias"] is None
+
+
+def test_users_name_themselves_in_the_bar_until_everything_is_forgotten(
+    home: House, studio: Studio, person: str
+) -> None:
+    made = home.semmem.api("POST", "/v1/tokens", json={"role": "user", "user_id": person})
+    studio.sign_in(made["token"])
+    own = studio.page.locator("#bar .own")
+    expect(own).to_have_text(person)
+    own.click()
+    studio.page.get_by_label(f"What {person} is called").fill("Me")
+    studio.page.get_by_role("button", name="Save").click()
+    expect(own).to_have_text("Me")
+    expect(own).to_be_focused()
+    assert home.semmem.api("GET", f"/v1/users/{person}/alias")["alias"] == "Me"
+    studio.page.get_by_role("button", name="Forget everything …").click()
+    studio.page.get_by_role("button", name="Forget everything", exact=True).click()
+    expect(studio.page.get_by_role("dialog")).to_contain_text("aliases1")
+    expect(own).to_have_text(person)
+
+
+def test_the_table_says_when_users_were_last_seen_and_sorts_by_it(home: House, studio: Studio, person: str) -> None:
+    for user in (person, f"{person}-2"):
+        home.chat(user, "I moved to Lisbon in May.")
+        eventually(lambda: home.semmem.turns(user), within_s=60, what="the turn is journalled")  # noqa: B023
+    home.semmem.remember(f"{person}-3", "User likes tea.")
+    studio.sign_in(at="#/everybody")
+    page = studio.page
+    page.get_by_label("Search", exact=True).fill(person)
+    expect(page.locator(".count")).to_have_text("1 to 3 of 3 users")
+    page.get_by_role("button", name="Last seen").click()
+    assert named(studio) == [f"{person}-2", person, f"{person}-3"]
+    expect(row_of(studio, f"{person}-3").get_by_text("not on record")).to_be_visible()
+    expect(row_of(studio, person).locator("td[data-label='Last seen'] time")).to_have_text(re.compile("now|ago"))
+    page.get_by_role("button", name="Last seen").click()
+    assert named(studio) == [f"{person}-3", person, f"{person}-2"]
 
 
 def test_five_thousand_users_are_searched_sorted_and_turned(studio: Studio) -> None:
@@ -76,7 +149,7 @@ def test_five_thousand_users_are_searched_sorted_and_turned(studio: Studio) -> N
     expect(page.get_by_role("columnheader", name="User")).to_have_attribute("aria-sort", "descending")
     page.get_by_role("button", name="Memories", exact=True).click()
     expect(page.locator(".toast")).to_contain_text("250 users or fewer")
-    page.get_by_label("Search").fill("PERSON-012")
+    page.get_by_label("Search", exact=True).fill("PERSON-012")
     expect(page.locator(".count")).to_have_text("1 to 10 of 10 users")
     heading = page.get_by_role("button", name="Memories", exact=True)
     heading.focus()
@@ -86,11 +159,11 @@ def test_five_thousand_users_are_searched_sorted_and_turned(studio: Studio) -> N
     page.keyboard.press("Space")
     expect(page.locator("tbody th").first).to_have_text("person-0120")
     expect(heading).to_be_focused()
-    page.get_by_label("Search").fill("nobody of that name")
+    page.get_by_label("Search", exact=True).fill("nobody of that name")
     expect(page.get_by_text("No user is named like that.")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [320, 768, 1040, 2560])
+@pytest.mark.parametrize("width", [320, 768, 1040, 1220, 2560])
 def test_the_table_is_readable_at_every_width(studio: Studio, width: int) -> None:
     with_many(studio)
     studio.page.set_viewport_size({"width": width, "height": 900})
