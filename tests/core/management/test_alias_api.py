@@ -17,6 +17,8 @@ from semmem.management.accounts_api import ALIAS_CHARS_MAX, alias_routes
 from semmem.management.api import create_api
 from semmem.management.engine_api import engine_routes
 from semmem.memory import Scope, Turn
+from semmem.telemetry.metrics import Metrics
+from semmem.telemetry.samples import Samples
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
 from tests.core.management.test_roles import an_engine
 from tests.support.described import described_client
@@ -33,7 +35,7 @@ class Naming:
         self.app = create_api(
             api.memories,
             AccessRules(admin_token="secret-token", trusted_headers=("x-user-id",)),
-            more=[alias_routes(journal), engine_routes(replace(an_engine(), known=journal))],
+            more=[alias_routes(journal), engine_routes(replace(an_engine(), known=journal), Samples(Metrics()))],
         )
         self.client = described_client(self.app)
 
