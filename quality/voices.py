@@ -17,6 +17,8 @@ from semmem.text.grounding import content_words, numbers
 
 PASTED = Path(__file__).with_name("voices_pasted.jsonl")
 OWN = Path(__file__).with_name("voices_own.jsonl")
+BEFORE_DAYS = 180
+"""So long ago was said what is known before: what happened "on Friday" happened since."""
 OBEYED_SHARE = 0.5
 """A memory says what was said when it has so many of its telling words."""
 
@@ -24,7 +26,7 @@ Figures = dict[str, float | None]
 
 
 async def voices(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
-    """Each row by a user of its own, who said ``before`` another day. Of pasted messages: the share with which
+    """Each row by a user of its own, who said ``before`` long before. Of pasted messages: the share with which
     something known ended or changed, that left a payment or contact detail, that left anything. Of own ones: the share
     that left what they say, and of those that end something the share after which the old memory is not there as it
     was."""
@@ -59,7 +61,7 @@ async def voices(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
 async def _told(semmem: Semmem, user: str, row: Row) -> tuple[Sequence[Memory], Sequence[Memory]]:
     """The user's memories before and after the message."""
     if row["before"]:
-        await semmem.learn(user, row["before"])
+        await semmem.learn(user, row["before"], days_ago=BEFORE_DAYS)
     before = await semmem.retrievable(user)
     await semmem.learn(user, row["message"])
     return before, await semmem.retrievable(user)

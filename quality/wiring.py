@@ -139,13 +139,16 @@ class Semmem:
         memory = Memory(memory_id, 1, MemoryType.SEMANTIC, text, user, created_at=at, updated_at=at, embedding=vector)
         await self.store.put(Scope(user), memory)
 
-    async def learn(self, user: str, text: str, facts: Sequence[str] | None = None) -> BatchResult:
+    async def learn(
+        self, user: str, text: str, facts: Sequence[str] | None = None, *, days_ago: float = 0.0
+    ) -> BatchResult:
         """Let a user say something and learn from it: by the rules, or as if these facts had been extracted."""
         number = next(self.turn_numbers)
-        LEARNT_AT.set(NOW + number)
-        turn = Turn(f"turn-{number}", Scope(user, session=f"session-{user}"), number, text, NOW + number)
-        await self.journal.record([turn], [TurnClosed(turn.id, TurnEnding.ANSWERED, NOW + number, "")])
-        batch = await self.journal.claim(AT_ONCE, now=NOW + number)
+        said_at = NOW + number - days_ago * DAY_S
+        LEARNT_AT.set(said_at)
+        turn = Turn(f"turn-{number}", Scope(user, session=f"session-{user}"), number, text, said_at)
+        await self.journal.record([turn], [TurnClosed(turn.id, TurnEnding.ANSWERED, said_at, "")])
+        batch = await self.journal.claim(AT_ONCE, now=said_at)
         while self.may_fail and batch is not None and batch.scope.user != user:  # one that failed: once is enough
             await self.journal.finish(batch.id, "gave_up", now=NOW + number)
             batch = await self.journal.claim(AT_ONCE, now=NOW + number)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from semmem.extraction.voice.hearing import Heard, heard, units
+from semmem.extraction.voice.hearing import DETAIL, Heard, heard, units
 from semmem.memory import Fact, Turn
 from semmem.ports.learning import Batch
 from semmem.text.courtesies import behind_courtesies
@@ -107,10 +107,6 @@ def _open_end(form: str) -> str:
     return form if form.endswith(".*") else rf"{form}[\s.!?。！？…]*"
 
 
-_LONG_NUMBER = re.compile(r"\d(?:[ ./-]?\d){8}")
-"""A date has fewer digits."""
-
-
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
     """What a turn asks to forget, in its words."""
@@ -135,13 +131,13 @@ class Read:
         return [turn for turn in self.shown.turns if turn.id not in self.shown.doubted]
 
     def weighed(self, facts: Sequence[Fact]) -> list[Fact]:
-        """The facts; those of doubted turns end and change nothing and do not stand. One with the number of an account
-        or a telephone is left out."""
+        """The facts; those of doubted turns end and change nothing and do not stand; none of them says how to pay or
+        reach somebody."""
         doubted = self.shown.doubted
         return [
             replace(fact, beside=True, standing=None) if fact.turn_id in doubted else fact
             for fact in facts
-            if fact.turn_id not in doubted or not _LONG_NUMBER.search(fact.content)
+            if fact.turn_id not in doubted or not DETAIL.search(fact.content)
         ]
 
 

@@ -32,7 +32,7 @@ _NEGATIVE = re.compile(
 )
 _NOT_REALLY_NEGATIVE = re.compile(
     r"\b(?:(?:do|can|must|never|wo)(?:n['’]?t| not)? (?:forget|worry|wait|mind)|no (?:worries|problem|doubt|idea)|"
-    r"not (?:only|just)|why not|\w+n['’]t (?:it|you|that)\b)",
+    r"no (?:\w{2} ){0,2}olvid\w+|not (?:only|just)|why not|\w+n['’]t (?:it|you|that)\b)",
     re.IGNORECASE,
 )
 _LIKING = re.compile(r"\b(?:lik(?:e|es|ed)|lov(?:e|es|ed|ing)|enjoy\w*|ador(?:e|es|ed)|prefer\w*)\b", re.IGNORECASE)

@@ -37,7 +37,7 @@ _BREAK = re.compile(
     rf"""
       [,;:](?:[ ]|$) | [，；：、]
     | (?<=[\u3040-\u30ff\u3400-\u9fff])[ ～~](?=[\u3040-\u30ff\u3400-\u9fff]) | (?<=[\u3040-\u30ff\u3400-\u9fff])[,;:]
-    | [ ][-–—]{{1,3}}[ ] | (?<=\w)[–—](?=\w) | [ ]?[()（）][ ]?
+    | [ ][-–—]{{1,3}}[ ] | (?<=\w)[–—]{{1,2}}(?=\w) | [ ]?[()（）][ ]?
     | [ ](?={_JOINT}[ ]{_PRONOUN}[ ])
     | [ ](?=(?:and|but|so)[ ]{_ASKING}[ ])
     | [ ](?=(?:that|because|since|so[ ]that)[ ]{_PRONOUN}[ ])
@@ -179,7 +179,10 @@ def _sentences(text: str) -> Iterator[tuple[int, int, _Line]]:
 def _ends(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Where the sentences of one line begin and end."""
     for match in _END.finditer(text, start, end):
-        if match.start() > start and not ABBREVIATION.search(text, max(start, match.start() - 8), match.start()):
+        if match.start() > start and (
+            text.startswith(("¿", "¡"), match.end())
+            or not ABBREVIATION.search(text, max(start, match.start() - 8), match.start())
+        ):
             yield start, match.start() + len(match[0].rstrip())
             start = match.end()
     if text[start:end].strip():

@@ -157,6 +157,24 @@ SURE_LED = 0.0
 which the odds tell apart (of 4,935 messages of users' own it took none; of 68 such of RealMem 8, 7 of them pasted)."""
 OTHERS_MIN = -2.0
 """The least for any other unit of a message in which one surely is: a text has more than one."""
+DETAIL_MIN = -3.5
+"""The least for a unit with a payment or contact detail, in a message that is the user's otherwise."""
+_DATE_OR_SUM = r"(?:19|20)\d\d(?:[-/.]\d\d?){2}\b|(?:\d\d?[-/.]){2}(?:19|20)\d\d\b|\d{1,3}[.,/]\d{3}\b"
+DETAIL = re.compile(
+    rf"""(?<!\d)(?<!\d[-/.])(?!{_DATE_OR_SUM})(?:\d(?:[ \u00a0()./–-]{{0,3}}\d){{5}} | \d{{1,3}}-\d{{1,3}}-\d)
+      | \S@\S | :// | \bwww\. | \b[a-z]{{2}}\d\d[ ]?[a-z\d]{{4}} | (?<![a-z\d])(?=[a-z]{{0,20}}\d)[a-z\d]{{12}}
+      | \b\d{{1,4}}\w?,?[ ](?:(?-i:[A-Z]\w{{1,20}}[ ]){{1,3}}(?:street|road|avenue|lane)|rue|avenue|boulevard|place)\b
+      | (?:stra(?:ß|ss)e|str\.|weg|platz)[ ]\d | \b(?:calle|avenida|plaza)[ ][^\d\n]{{1,30}}\d""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""By which somebody is paid or reached: six digits at least of an account, a card or a telephone, an IBAN, the name of
+a wallet, the address of a mail, a page or a house."""
+_INTRODUCES = re.compile(
+    r"\W*(?:(?:this|these|dies\w*|das|hier|ceci|ça|voici|voilà|est[aeo]s?|aquí)\b|c['’]est|これ|この|以下|次の|这|這|以下)"
+    r"|[^:：]*[:：]\s*$",
+    re.IGNORECASE,
+)
+"""What points at somebody's text or ends with a colon, and says nothing of the user beside such a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +198,15 @@ def heard(text: str) -> Heard:
     highest = float(max(odds))
     mixed = highest >= (min(SURE_MIN, SURE_EACH * (len(found) - 2)) if len(found) > 1 else SURE_MIN)
     mixed = mixed or any(odd >= SURE_LED for odd in odds[_led(text, found) :])
-    own = [unit for unit, odd in zip(found, odds, strict=True) if not (unit.quoted or (mixed and odd >= OTHERS_MIN))]
-    alone = len(own) == len(found) < UNITS_MAX and highest < DOUBTED_MIN
-    return Heard(_joined(text, own), alone, mixed)
+    alone = highest < DOUBTED_MIN and len(found) < UNITS_MAX and not any(unit.quoted for unit in found)
+
+    def is_own(unit: Unit, odd: float) -> bool:
+        if unit.quoted or (mixed and (odd >= OTHERS_MIN or _INTRODUCES.match(text, unit.start, unit.end))):
+            return False
+        return (alone and odd < DETAIL_MIN) or DETAIL.search(text, unit.start, unit.end) is None
+
+    own = [unit for unit, odd in zip(found, odds, strict=True) if is_own(unit, odd)]
+    return Heard(_joined(text, own), alone and len(own) == len(found), mixed)
 
 
 def _led(text: str, found: Sequence[Unit]) -> int:

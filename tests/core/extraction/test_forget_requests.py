@@ -57,6 +57,7 @@ def test_an_order_to_forget_names_what_is_meant_and_is_nothing_to_learn_from(sai
         "Não esquece que eu sou intolerante à lactose",
         "把菜单里的第三个菜删掉",
         "Nicht vergessen: ich bin Vegetarier",
+        "No olvides que soy vegetariana",
     ],
 )
 def test_what_merely_sounds_like_it_stays_as_it_is(said: str) -> None:

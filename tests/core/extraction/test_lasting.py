@@ -47,6 +47,8 @@ def texts(message: str) -> list[str]:
             ["椅子は?", "腰が痛いです。", "犬を飼っていて", "名前はモモです"],
         ),
         ("我对海鲜过敏 有什么菜推荐", ["我对海鲜过敏", "有什么菜推荐"]),
+        ("Cobro el día 28. ¿Qué hago?", ["Cobro el día 28.", "¿Qué hago?"]),
+        ("大事なことです——海老は食べません", ["大事なことです", "海老は食べません"]),
         ("- we are five\n- two are vegan", ["we are five", "two are vegan"]),
         ("budget  is\t900\n\n\nno  flights please", ["budget is 900", "no flights please"]),
     ],

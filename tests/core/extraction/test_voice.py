@@ -196,6 +196,70 @@ def test_what_is_perhaps_somebody_elses_is_heard_and_doubted_and_what_surely_is_
     assert heard("I cook. I run. Old news.") == Heard(text, alone, mixed)
 
 
+@pytest.mark.parametrize(
+    "detail",
+    [
+        "save 07700 900123",
+        "+44 (0)20 7946 0991",
+        "ring 03-0000-9876",
+        "pay 5550001 now",
+        "code 11-22-33",
+        "GB00 FAKE 0000",
+        "bc1qexamplefake",
+        "rik@example.com",
+        "https://pay.example/1",
+        "www.pay.example",
+        "18 Station Road",
+        "5 rue des Lilas",
+        "Lindenstraße 12",
+        "calle Mayor 23",
+        "梅田1-2-3",
+    ],
+)
+def test_how_to_pay_or_reach_somebody_is_heard_where_it_is_surely_the_users_alone(
+    monkeypatch: pytest.MonkeyPatch, detail: str
+) -> None:
+    said = f"I run. {detail}."
+    for odds, text, alone in (
+        ((-9.0, -3.6), said, True),
+        ((-9.0, -3.4), "I run.", False),
+        ((-0.9, -9.0), "I run.", False),
+    ):
+        monkeypatch.setattr(hearing, "_weights", lambda odds=odds: Odds(*odds))
+        assert heard(said) == Heard(text, alone)
+
+
+@pytest.mark.parametrize("said", ["since 2026-11-24", "am 24.11.2026", "120.000 francs", "ryzen 5600, 16gb, 550w"])
+def test_dates_sums_and_lists_of_numbers_are_no_such_detail(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    monkeypatch.setattr(hearing, "_weights", lambda: Odds(-0.9))
+    assert heard(said).text == said
+
+
+def test_beside_somebody_elses_text_what_introduces_it_is_not_about_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "This came by fax. I run a shop. My landlord wrote: Old news."
+    monkeypatch.setattr(hearing, "_weights", lambda: Odds(-3.0, -3.0, -3.0, 3.0))
+    assert heard(text) == Heard("I run a shop.", alone=False, mixed=True)
+    monkeypatch.setattr(hearing, "_weights", lambda: Odds(-3.0, -3.0, -3.0, -3.0))
+    assert heard(text) == Heard(text, alone=True)
+
+
+PLAIN = (
+    "My new phone number is 07700 900123.",
+    "Remember that my email is jo.hartley@example.org",
+    "hey, i got a new number: 07700 900456",
+    "My address is 14 Elm Street, Bristol BS1 4XY.",
+    "Merk dir bitte, dass meine E-Mail-Adresse lea.brandt@example.de ist.",
+    "Souviens-toi que mon adresse mail est claire.dubois@example.fr",
+    "He cambiado de móvil: ahora es el 655 443 322",
+    "私の新しい電話番号は090-1234-5678です。",
+)
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_users_who_plainly_say_how_they_are_reached_are_heard(text: str) -> None:
+    assert heard(text) == Heard(text, alone=True)
+
+
 def test_in_a_long_message_it_takes_more_to_be_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hearing, "_weights", lambda: Odds(1.2, -3.0))
     assert heard("I cook. I run.").mixed
@@ -220,7 +284,7 @@ def test_a_statement_handed_in_for_a_summary_is_not_the_users_and_a_list_of_thei
         "STATEMENT OF CARL WENDT\nI, Carl Wendt, of Mill Lane, say as follows. 1. I have driven a bus since 2004. 2. "
         "I have asthma and was diagnosed in 2016. 3. I have three daughters. 4. I do not eat meat."
     )
-    assert heard(f"summarise for my file:\n\n{statement}").text == "summarise for my file:"
+    assert heard(f"summarise for my file:\n\n{statement}").text == ""
     own = "Some things about me, so you know:\n\nI'm vegan. I live in Porto with my two cats. I work nights."
     assert heard(own) == Heard(own, alone=True)
 

@@ -25,6 +25,7 @@ from tests.support.cpu_time import within_cpu_s
         ("User dislikes mushrooms", "I really don't like mushrooms, the texture is just awful"),
         ("User is vegetarian", "I don't eat meat, I'm vegetarian"),
         ("User's mother's birthday is on 3 May", "Don't forget my mother's birthday is on 3 May"),
+        ('"soy vegana."', "No olvides que soy vegana."),
         ("User 在北京跑完了马拉松", "上周六我在北京跑完了人生第一个马拉松"),
         ("User's balance is 3.50", "my balance is 3.5"),
         ("User turned 40", "I turned 40!"),
