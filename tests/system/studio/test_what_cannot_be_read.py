@@ -89,7 +89,7 @@ def test_with_the_store_hung_no_page_says_that_nobody_has_a_memory(small: House,
         expect(page.locator("[aria-busy]")).to_have_count(0)
         assert says_nothing_is_there(tab) == []
         tab.open("Engine")
-        page.get_by_role("button", name="Test now").click()
+        page.get_by_role("button", name="Test every connection").click()
         expect(page.locator(".trips .bad")).to_have_count(1, timeout=4 * PATIENCE_MS)
         expect(page.get_by_text("store: not ready")).to_be_visible(timeout=4 * PATIENCE_MS)
         expect(page.locator("#bar .health")).to_have_text("Not ready: store", timeout=4 * PATIENCE_MS)
