@@ -21,6 +21,7 @@ from quality.report import TARGETS
 from quality.scores import Json
 from quality.sessions import compressed
 from quality.stories import stories
+from quality.strangers import strangers
 from quality.updates import updated, updates
 from quality.vague import memories, vague
 from quality.vague import talks as vague_talks
@@ -88,6 +89,7 @@ PARTS = {
     "attacks": attacks,
     "bipia": bipia,
     "voices": voices,
+    "strangers": strangers,
     "pairs": pairs,
     "peers": peers,
     "vague": vague,

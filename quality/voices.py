@@ -44,7 +44,7 @@ async def voices(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
     for row in own:
         before, after = await _told(semmem, f"voice/own/{row['id']}", row)
         seen = {**row, "before": _contents(before), "after": _contents(after)}
-        missed += [] if _says(row["says"], after) else [seen]
+        missed += [] if says(row["says"], after) else [seen]
         if row["kind"] == "ends" and before:
             ends += 1
             kept_on += [seen] if _versions(before) <= _versions(after) else []
@@ -75,7 +75,8 @@ def _contents(memories: Iterable[Memory]) -> list[str]:
     return [memory.content for memory in memories]
 
 
-def _says(said: str, memories: Iterable[Memory]) -> bool:
+def says(said: str, memories: Iterable[Memory]) -> bool:
+    """Whether a memory has most of the telling words and numbers of what was said."""
     telling, values = content_words(said), numbers(said)
     return any(
         len(content_words(memory.content) & telling) >= OBEYED_SHARE * len(telling)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
@@ -133,10 +134,13 @@ class Semmem:
         seen = await self.ranking.preview(Question(conversation, Scope(user), now))
         return [one.hit for one in seen.ranked if one.kept]
 
-    async def remember(self, user: str, memory_id: str, text: str, *, at: float) -> None:
+    async def remember(
+        self, user: str, memory_id: str, text: str, *, at: float, metadata: Mapping[str, Any] | None = None
+    ) -> None:
         """Put a memory straight into the store, as if it had been learnt at that time."""
         vector = await self.embedder.embed(text)
         memory = Memory(memory_id, 1, MemoryType.SEMANTIC, text, user, created_at=at, updated_at=at, embedding=vector)
+        memory = replace(memory, metadata=dict(metadata or {}))
         await self.store.put(Scope(user), memory)
 
     async def learn(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quality import sessions, updates
+from quality import sessions, strangers, updates
 from quality.folder import Folder, Row, read_folder
 from quality.run import Measured, measure
 from tests.support.fakes import HashEmbedder
@@ -168,10 +168,10 @@ FILES: dict[str, Sequence[Row]] = {
 
 
 async def measured_folder(path: Path) -> tuple[Measured, Folder]:
-    """Every part; of the sessions and updates in quality/ itself a few that are not put aside, which is enough."""
+    """Every part; of the sessions, updates and strangers in quality/ a few that are not put aside, which is enough."""
     folder = read_folder(path)
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((sessions, "ROWS"), (updates, "UPDATES")):
+        for module, name in ((sessions, "ROWS"), (updates, "UPDATES"), (strangers, "PEOPLE")):
             patch.setattr(module, name, _few(getattr(module, name), path / f"{name}.few"))
         return await measure(folder, cache=None, say=said, model=HashEmbedder()), folder
 

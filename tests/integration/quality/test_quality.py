@@ -17,7 +17,7 @@ from quality.run import Measured, measure, texts
 from quality.vague import memories, talks, vague
 from quality.wiring import Semmem, semmem
 from semmem.config import Settings
-from tests.integration.quality.folders import FILES, folder_of, measured_folder, said
+from tests.integration.quality.folders import FILES, ROWS_MAX, folder_of, measured_folder, said
 from tests.support.fakes import HashEmbedder
 
 NEW_PARTS = ["preferences", "told", "talks", "leakage", "stories", "personal"]
@@ -46,6 +46,10 @@ def test_a_whole_folder_gives_every_figure(whole: tuple[Measured, Folder]) -> No
     assert voices["voice_changed"] < 2
     assert voices["voice_obeyed"] is not None
     assert voices["voice_obeyed"] > 30  # by their form alone, without a model
+    strangers = {key: figures.pop(key) for key in TARGETS if key.startswith("stranger_")}
+    assert strangers["stranger_kept"] == measured.sets["strangers"]["kept"]["percent"]
+    assert strangers["stranger_lines"] == measured.sets["strangers"]["relevant"]["total"] / (12 * ROWS_MAX)
+    assert measured.sets["strangers"]["forbidden"]["total"] > 0
     assert figures.pop("update_new") == measured.sets["updates"]["new"]["percent"]
     assert figures.pop("update_old") == measured.sets["updates"]["old"]["percent"]
     assert figures == {
@@ -130,7 +134,7 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
 
     known = {key for key, value in measured.figures.items() if value is not None}
     sessions = {key for key in TARGETS if key.startswith("session_")}
-    own = {key for key in TARGETS if key.startswith("voice_")} | {
+    own = {key for key in TARGETS if key.startswith(("voice_", "stranger_"))} | {
         "update_new",
         "update_old",
         "vague_r5",
@@ -152,7 +156,7 @@ async def test_a_set_that_is_missing_leaves_its_figures_empty(tmp_path: Path) ->
         "vague_r5": met("vague_r5", written["vague_r5"]),
         "session_kept": True,
         "session_state_tokens": True,
-        **{key: met(key, written[key]) for key in TARGETS if key.startswith("voice_")},
+        **{key: met(key, written[key]) for key in TARGETS if key.startswith(("voice_", "stranger_"))},
     }
 
 
