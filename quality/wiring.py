@@ -139,8 +139,10 @@ class Semmem:
     ) -> None:
         """Put a memory straight into the store, as if it had been learnt at that time."""
         vector = await self.embedder.embed(text)
-        memory = Memory(memory_id, 1, MemoryType.SEMANTIC, text, user, created_at=at, updated_at=at, embedding=vector)
-        memory = replace(memory, metadata=dict(metadata or {}))
+        told = dict(metadata or {})
+        memory = Memory(
+            memory_id, 1, MemoryType.SEMANTIC, text, user, created_at=at, updated_at=at, embedding=vector, metadata=told
+        )
         await self.store.put(Scope(user), memory)
 
     async def learn(
