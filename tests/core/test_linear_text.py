@@ -19,6 +19,8 @@ FLOOR_S = 0.0075
 long."""
 DEAR_S = 0.0003
 """What takes as long as this for the middle size shows its growth before the largest."""
+BEGINS_S = 0.03
+"""What begins between the first two sizes, as where a depth is too much, is no growth up to this."""
 TRIES = 5
 LOOKS = 3
 """On a machine that is busy with something else one look may see what is not there."""
@@ -97,8 +99,7 @@ def _is_linear(call: Call, kind: str) -> bool:
         return True
     if took >= DEAR_S and _keeps_pace(call, short, middle, took):
         return True
-    # what begins between the first two, as where a depth is too much, is no growth
-    return took <= FLOOR_S and _keeps_pace(call, middle, long, _seconds(call, long), FLOOR_S)
+    return took <= BEGINS_S and _keeps_pace(call, middle, long, _seconds(call, long), FLOOR_S)
 
 
 def test_every_public_function_that_takes_text_is_measured_or_says_why_not() -> None:

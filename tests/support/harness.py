@@ -149,12 +149,15 @@ PATIENT = {"message_timeout_ms": 60_000, "phase_ms": 50_000, "store_ms": 30_000,
 
 
 def patient(config: Json) -> None:
-    """Give Envoy's filters PATIENT_S, in place."""
+    """Give Envoy's filters and its look at semmem's health PATIENT_S, in place."""
     manager = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
     for entry in manager["http_filters"]:
         if "message_timeout" in entry["typed_config"]:
             entry["typed_config"]["message_timeout"] = f"{PATIENT_S}s"
             entry["typed_config"].pop("max_message_timeout", None)
+    for cluster in config["static_resources"]["clusters"]:
+        for check in cluster.get("health_checks", ()):
+            check["timeout"] = f"{PATIENT_S}s"  # else requests pass by a semmem that is busy for a second
 
 
 def semmem_config(data_dir: Path, override: Mapping[str, Any], *, as_shipped: bool = False) -> Json:
