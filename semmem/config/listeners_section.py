@@ -92,7 +92,8 @@ class SignalsSection(Section):
     )
     weights: Line = key(
         "",
-        "file that `semmem calibrate` wrote for another embedding model; empty: what is shipped, for all-MiniLM-L6-v2",
+        "file that `semmem calibrate` wrote for another embedding model; empty: what is shipped, for multilingual"
+        " and all-MiniLM-L6-v2",
     )
     fact_header: HeaderOrNone = key("", "header in which an earlier filter says whether this is a general question")
     fact_metadata: MetadataPath = Field(default=(), max_length=8, description=_METADATA.format("fact_header"))

@@ -178,7 +178,7 @@ class ExtractionSection(Section):
     context_turns: int = key(5, "turns before a batch that are shown for context, never learnt from", ge=0, le=50)
     session_idle_s: Seconds = key(300.0, "silence after which what waits is learnt from")
     drift_threshold: Fraction = key(
-        0.12,
+        0.2,
         "cosine with the waiting messages below which a message begins another topic, and those before become a"
         " batch; 0: off",
     )
@@ -260,8 +260,8 @@ class ReindexSection(Section):
     restart = "a reindex under way keeps to it"
 
     start: Literal["manual", "auto"] = key(
-        "manual",
-        "manual: semmem does not start, and says what to run; auto: it makes new vectors while it serves",
+        "auto",
+        "auto: semmem makes new vectors while it serves; manual: it does not start, and says what to run",
     )
     keep_days: Days = key(7, "how long the former collection is kept to go back to; 0: until somebody drops it")
     poll_s: Seconds = key(5.0, "pause between two looks at what there is to do, and at what another replica has done")

@@ -41,15 +41,15 @@ class Embedder(Protocol):
         """The text's vector where it was made before and is kept; None says nothing."""
 
 
-FIRST_MODEL = "all-MiniLM-L6-v2"
+DEFAULT_MODEL = "multilingual-e5-small"
 """What is learnt for it lies in files without a model's name."""
 
 
 def learnt_for(file: Path, signature: str) -> Path:
     """Where that lies which was learnt for the vectors of this signature: ``file``, or one beside it with the name of
     another model in its own."""
-    model = signature.split("/")[1] if signature.count("/") > 1 else FIRST_MODEL
-    return file if model == FIRST_MODEL else file.with_stem(f"{file.stem}.{model}")
+    model = signature.split("/")[1] if signature.count("/") > 1 else DEFAULT_MODEL
+    return file if model == DEFAULT_MODEL else file.with_stem(f"{file.stem}.{model}")
 
 
 def shipped_for(file: Path, signature: str) -> Path:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from semmem.memory import Memory
 from semmem.ports.memory_records import VoteRow
 
-SMOOTHING = 2.0
-"""Votes of either kind that every memory has from the start: one thumb down moves by 0.4, four by 1.1."""
-DOWN_MOST, UP_MOST = 2.0, 0.5
+SMOOTHING = 0.3
+"""Votes of either kind that every memory has from the start: one thumb down moves by 1.5, four by 2.7."""
+DOWN_MOST, UP_MOST = 3.0, 0.5
 """Most that votes move the log-odds of a memory. Half of the way from what is hardly worth a line to what was asked for
 in so many words: what is clearly asked for is shown, whatever was said of it. A thumb up breaks ties."""
 

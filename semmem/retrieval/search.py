@@ -28,8 +28,6 @@ Places = npt.NDArray[np.int64]
 
 BELOW_RELEVANCE = "below_relevance"
 """The reason word of a memory that the decision does not show."""
-LOOKUP_LOGIT_WEIGHT = 0.02
-"""In place of LOGIT_WEIGHT where memories themselves are searched for: nearness is what was asked for."""
 LOGIT_FLOOR = -30.0
 CANDIDATES_MAX = 100
 """Of a user's memories so many of the best are looked at one by one; also the newest, for the strategy ``recent``."""
@@ -275,11 +273,12 @@ def best_of(
 def _judged(
     query: ResolvedQuery, vector: Vector | None, decision: Decision, scores: Scores, read: WordsRead
 ) -> Verdict:
-    """The decision; without a vector, what shares enough words."""
-    members = read.heard.members
+    """The decision; without a vector, what shares enough words. A lookup wants memories, whatever its words look like,
+    so that they are read for it."""
+    members, wants = read.heard.members, query.wants or query.is_lookup
     if vector is None:
         return Verdict(scores.coverage >= COVERAGE_LEAST, np.zeros(len(members), dtype=np.bool_))
-    return decision.verdict(query.text, vector, read.index, scores, members, wants=query.wants, said=read.said)
+    return decision.verdict(query.text, vector, read.index, scores, members, wants=wants, said=read.said)
 
 
 def _order(query: ResolvedQuery, scores: Scores, verdict: Verdict, *, by_words: bool) -> Floats:
@@ -295,7 +294,7 @@ def _order(query: ResolvedQuery, scores: Scores, verdict: Verdict, *, by_words: 
     logits: Floats = np.maximum(verdict.logits, np.float32(LOGIT_FLOOR))
     if verdict.request is not None and verdict.request.lists_profile:
         return logits
-    return scores.fused + np.float32(LOOKUP_LOGIT_WEIGHT if query.is_lookup else LOGIT_WEIGHT) * logits
+    return scores.fused + np.float32(LOGIT_WEIGHT) * logits
 
 
 def _reciprocal_ranks(scores: Floats) -> Floats:

@@ -32,7 +32,6 @@ from semmem.ports.erasure import Mark
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce
 from semmem.reindex.movable_store import WithVectors
-from semmem.wiring import models
 from semmem.wiring.backends import FENCE_KEY_FILE, Opened
 from semmem.wiring.erasure import holds
 from semmem.wiring.features import limits
@@ -104,7 +103,6 @@ async def restore(settings: Settings, source: Path, known: Sequence[Path], progr
     """
     _check_settings(settings)
     manifest = folder.verify(source, progress)
-    _check_model(settings, manifest)
     marks, pending = await _read_all(settings, known)
     data_dir, journal_name = Path(settings.data_dir), settings.journal.path
     milvus_name = settings.memory.milvus.data_dir
@@ -116,7 +114,7 @@ async def restore(settings: Settings, source: Path, known: Sequence[Path], progr
             shutil.copyfile(source / name, staging / place)
             (staging / place).chmod(0o600)
     restored = Restored(journal=dict(manifest["journal"]))
-    await _put_together(settings, source, staging, (marks, pending), restored, progress)
+    await _put_together(settings, source, staging, manifest, (marks, pending), restored, progress)
     restoring.finish(data_dir, places)
     return asdict(restored) | {"taken_at": manifest["taken_at"], "marks": len(marks)}
 
@@ -134,31 +132,24 @@ def _check_settings(settings: Settings) -> None:
             raise BackupError(f"{name}: {value} is not below data_dir; a restore fills data_dir alone")
 
 
-def _check_model(settings: Settings, manifest: folder.Manifest) -> None:
-    signature = models.embedder(settings).signature
-    if manifest["signature"] != signature:
-        raise BackupError(
-            f"the backup's vectors are of the model {manifest['signature']}, the configuration names {signature}:"
-            " configure the backup's model, or `semmem import` an export, which computes other vectors"
-        )
-
-
 async def _put_together(
     settings: Settings,
     source: Path,
     staging: Path,
+    manifest: folder.Manifest,
     erased: tuple[Sequence[Mark], Sequence[Forgetting]],
     restored: Restored,
     progress: Progress,
 ) -> None:
+    """The vectors stay those of the backup's model: semmem moves them to the configured one as after an upgrade."""
     journal = SqlJournal(staging / settings.journal.path)
-    aside, signature = settings.model_copy(update={"data_dir": str(staging)}), models.embedder(settings).signature
+    aside = settings.model_copy(update={"data_dir": str(staging)})
     await journal.open()
     try:
         await restoring.apply_erasures(journal, *erased, now=time.time(), restored=restored)
         await journal.forget_calls()
         await restoring.revoke_tokens(journal, now=time.time(), restored=restored)
-        async with milvus(aside, signature) as store:
+        async with milvus(aside, manifest["signature"], manifest["dimension"]) as store:
             await restoring.fill(store, journal, source, restored, progress)
     finally:
         await journal.close()

@@ -97,10 +97,10 @@ def _qdrant(settings: Settings) -> Collections:
 
 
 @asynccontextmanager
-async def milvus(settings: Settings, signature: str) -> AsyncIterator[Collection]:
-    """The configured collection of memories alone. Raises StoreError."""
-    rules, collections = settings.memory.milvus, _milvus(settings)
-    store = collections.collection(Described(rules.collection, signature, rules.dimension))
+async def milvus(settings: Settings, signature: str, dimension: int) -> AsyncIterator[Collection]:
+    """The configured collection of memories alone, of vectors of this model. Raises StoreError."""
+    collections = _milvus(settings)
+    store = collections.collection(Described(settings.memory.milvus.collection, signature, dimension))
     await collections.open()
     try:
         await store.open()

@@ -7,7 +7,7 @@ needs no shared words, and what merely shares words with a poem or a quiz is not
 
 Where a reader was learnt for the embedding model, a memory's log-odds are the mean of what regression and reader
 say: the one knows what is asked for in so many words, the other what it is good for. Shown is what is above the
-reader's cut, and not far behind the best.
+reader's cut, and not far behind the best; what comes late has to be surer.
 
 For vectors of a model that nothing was learnt of nearness alone decides. Does anything here answer the question? Only
 the best memory is asked, and it has to be the closer where the question does not speak of whoever asks: "What is the
@@ -55,7 +55,7 @@ RECALL_LENIENCY = 1.0
 """How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
 LOGIT_WEIGHT = 0.3
 """Of a memory's log-odds, in units of cosine: they order what is nearly as near."""
-FIRST_LINES, LATER_STRICTNESS = 3, 0.3
+FIRST_LINES, LATER_STRICTNESS = 3, 0.5
 """So many memories need no more than the cut; each one after them has to be so much surer than the one before had to
 be: the tenth line is seldom what was missing."""
 READ_MAX = 200
@@ -166,11 +166,10 @@ class Decision:
         if shifts is not None and not request.lists_profile:
             logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)
-        if reader is not None:
-            far_behind = float(logits.max()) - BEHIND_BEST_MAX
-            shown = shown | (logits >= max(_cut(reader.cut, about), far_behind))
-        elif request.is_served:
-            surplus = logits - np.float32(PROFILE_CUT if request.lists_profile else _cut(trained.memory_cut, about))
+        if request.is_served:
+            surplus = logits - np.float32(PROFILE_CUT if request.lists_profile else _cut(self.cut, about))
+            if reader is not None:
+                surplus[logits < logits.max() - BEHIND_BEST_MAX] = -np.inf
             if not request.lists_profile:
                 surplus = _later_surplus(surplus, here.fused + LOGIT_WEIGHT * logits)
             shown = shown | (surplus >= 0)

@@ -63,7 +63,7 @@ CONFLICTS = [
     (
         "memory: {milvus: {dimension: 768}}",
         "memory.milvus.dimension = 768",
-        "differs from memory.embedding.dimension (384); set both to the length of all-MiniLM-L6-v2's vectors",
+        "differs from memory.embedding.dimension (384); set both to the length of multilingual's vectors",
     ),
     (
         "memory: {default_similarity_threshold: 0.96}",

@@ -23,7 +23,7 @@ from semmem.backends.embedding.export import export
 from semmem.backends.embedding.onnx_runtime import ABOUT, DATA, FORMAT, MODEL, PRECISIONS, OnnxEmbedder, find
 from semmem.backends.embedding.sentence_transformers import SentenceTransformersEmbedder
 from semmem.backends.embedding.static import StaticEmbedder
-from semmem.backends.embedding.weights import MINILM, MINILM_SHA256
+from semmem.backends.embedding.weights import MINILM, MINILM_SHA256, MULTILINGUAL
 from semmem.backends.models.embeddings import HttpEmbedder
 from semmem.config.backends_section import EmbeddingSection
 from semmem.ports.embedder import Embedder
@@ -227,7 +227,7 @@ def test_the_configuration_chooses_the_library(tmp_path: Path, monkeypatch: pyte
     """What is not there for ONNX Runtime is written, without PyTorch."""
 
     def chosen(**rules: object) -> Embedder:
-        return local_embedder(EmbeddingSection.model_validate({"onnx_dir": str(tmp_path)} | rules))
+        return local_embedder(EmbeddingSection.model_validate({"model": MINILM, "onnx_dir": str(tmp_path)} | rules))
 
     by_torch = chosen(backend="torch")
     assert isinstance(by_torch, SentenceTransformersEmbedder)
@@ -255,7 +255,7 @@ def test_a_server_comes_before_the_model_here_and_that_before_a_table_of_tokens(
 @pytest.mark.long(10)
 def test_the_serving_process_has_no_pytorch(models: Path, tmp_path: Path) -> None:
     """Everything that it imports from its start to its end, with memories that are stored, found and learnt."""
-    export(MINILM, models)
+    export(MULTILINGUAL, models, precision="int8")
     override = {"memory": {"embedding": {"onnx_dir": str(models)}}}
     with semmem_process(tmp_path, override, program=SHIPPED_EMBEDDER, options=("-X", "importtime")) as semmem:
         semmem.remember("u1", "User's sister Emma lives in Oslo")
@@ -341,7 +341,7 @@ def test_the_command_says_what_it_wrote_or_why_not(models: Path, tmp_path: Path)
         return subprocess.run(argv, capture_output=True, text=True, timeout=100)
 
     export(MINILM, models)
-    done = told()
+    done = told("--model", MINILM)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("sentence-transformers/all-MiniLM-L6-v2/384/fp32: ")
     refused = told("--model", "./nope")

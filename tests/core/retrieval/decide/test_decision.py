@@ -116,7 +116,7 @@ def test_what_reaches_the_cut_is_shown_and_nothing_below() -> None:
 
 def test_each_memory_after_the_first_ones_has_to_be_surer() -> None:
     """The cut is 3.0; the fourth needs 3.3, what comes after it 3.6, and so on."""
-    assert (FIRST_LINES, LATER_STRICTNESS) == (3, 0.3)
+    assert (FIRST_LINES, LATER_STRICTNESS) == (3, 0.5)
     alike = judged(made(), topics(0.35, 0.35, 0.35, 0.35, 0.35, 0.35))
     assert alike.shown.tolist() == [True, True, True, True, False, False]
     sure = judged(made(), topics(0.9, 0.8, 0.7, 0.6, 0.55, 0.31))
