@@ -68,8 +68,8 @@ MINILM_BARS = Bars(apart=0.4, beside=0.34, other_names=0.3)
 up to 30) the judge took 83 for contradictions; 21 with the first two bars, which cost 15 of 1,059 contradictions that
 it was made with. ``other_names`` costs 3 of 1,087."""
 BARS = {"multilingual-e5-small": Bars(apart=0.38, beside=0.4, other_names=0.44)}
-"""Of other models. With lower ones a text of somebody else's ended something of the user's, with those that cost as many
-contradictions as MiniLM's (0.47, 0.44, 0.44) a fifth fewer endings were heard."""
+"""Of other models. With lower ones something of somebody else's ended a memory of the user's; with those that cost as
+large a share of contradictions as MiniLM's (0.47, 0.44, 0.44) a sixth fewer endings were heard."""
 
 
 def bars_for(signature: str) -> Bars:
