@@ -192,7 +192,7 @@ async def _learning(uri: str, folder: Path) -> AsyncIterator[_Learning]:
         await model.open()
         stack.push_async_callback(model.close)
         stack.push_async_callback(asyncio.to_thread, drop, uri, settings.memory.milvus.collection)
-        store = await stack.enter_async_context(stores.milvus(settings, model.signature))
+        store = await stack.enter_async_context(stores.milvus(settings, model.signature, model.dimension))
         journal = stores.journal(settings)
         await journal.open()
         for closing in (journal.close, worker.close, indexing.close, tasks.cancel):

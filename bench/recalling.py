@@ -142,7 +142,7 @@ async def recalling(
     settings = settings_for(uri, collection, folder)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.to_thread, drop, uri, collection)
-        store = await stack.enter_async_context(stores.milvus(settings, embedder.signature))
+        store = await stack.enter_async_context(stores.milvus(settings, embedder.signature, embedder.dimension))
         await asyncio.to_thread(fill, uri, collection, memories, embedder.dimension)
         tasks, indexing = Tasks(), OffloadThreads()
         stack.push_async_callback(indexing.close)
