@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from tests.support.copies import (
     writing,
     written,
 )
-from tests.support.harness import eventually, semmem_process
+from tests.support.harness import SHIPPED_EMBEDDER, eventually, semmem_process
 
 PEOPLE, QUESTIONS = 10, 20
 
@@ -65,6 +66,19 @@ def test_what_was_backed_up_under_load_answers_the_same_elsewhere(taken: Taken, 
     assert [version["content"] for version in history["versions"]] == ["User said otherwise before"]
     statuses = {json.loads(line)["memory"].get("status", "active") for line in people}
     assert statuses == {"active", "superseded", "quarantined"}
+
+
+@pytest.mark.long(20)
+def test_a_backup_of_another_model_is_restored_and_then_moved(taken: Taken, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", SHIPPED_EMBEDDER, "restore", taken[0], "--config", configured(tmp_path / "new")]
+    restored = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert restored.returncode == 0, restored.stderr
+    with semmem_process(tmp_path / "new", program=SHIPPED_EMBEDDER) as semmem:
+        eventually(lambda: semmem.api("GET", "/v1/memory/reindex")["state"] == "kept", within_s=60, what="moved")
+        assert len(semmem.memories(person(1))) == 8
+        who, question = questions(1, PEOPLE)[0]
+        asked = {"user_id": who, "query": question}
+        assert semmem.api("POST", "/v1/memory/search", json=asked)["memories"]
 
 
 def test_a_flipped_byte_is_noticed_with_its_place(taken: Taken, tmp_path: Path) -> None:
