@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support import forked
-from tests.support.harness import SHIPPED_EMBEDDER, House, StandInModel, eventually, house
+from tests.support.harness import SHIPPED_EMBEDDER, House, StandInModel, eventually, house, merged
 
 NO_MODEL = {"memory": {"embedding": {"source": "none"}}}
+MANUAL = {"memory": {"embedding": {"source": "local"}, "reindex": {"start": "manual"}}}
 TOLD, LEARNT = "My sister Emma lives in Oslo.", "User's sister Emma lives in Oslo"
 ASKED, OTHER = "Where does my sister live?", "What is the boiling point of water?"
 START_S = 120.0
@@ -56,7 +58,8 @@ def test_what_was_stored_without_a_model_is_found_with_one_after_a_reindex(model
     with house(tmp_path, model, NO_MODEL, program=SHIPPED_EMBEDDER) as running:
         running.semmem.remember("ada", LEARNT)
     config = tmp_path / "config.yaml"
-    config.write_text(config.read_text().replace("source: none", "source: local"))
+    settings = merged(yaml.safe_load(config.read_text()), MANUAL)
+    config.write_text(yaml.safe_dump(settings))
     refused = semmem("serve", config)
     assert refused.returncode == 1
     assert "holds vectors of none/words/384" in refused.stderr

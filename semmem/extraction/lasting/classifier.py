@@ -22,8 +22,9 @@ from semmem.ports.embedder import learnt_for
 
 LANGUAGES = ("english", "elsewhere")
 """English has heads of its own: what is learnt of languages of whose texts the vectors say little costs it nothing."""
-SIGNATURE = "sentence-transformers/multilingual-e5-small/384/int8"
-SIGNATURES = (SIGNATURE, "sentence-transformers/all-MiniLM-L6-v2/384/fp32")
+SIGNATURE = "sentence-transformers/all-MiniLM-L6-v2/384/fp32"
+"""Whose heads serve where there are no vectors."""
+SIGNATURES = (SIGNATURE, "sentence-transformers/multilingual-e5-small/384/int8")
 """Of the embedders whose vectors the weights were trained on; those of any other mean nothing here."""
 VECTOR_SCALE = 3.0
 PAIR_SCALE = 0.4

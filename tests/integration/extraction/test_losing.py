@@ -21,7 +21,6 @@ from semmem.extraction.comparing import NO_OPINIONS, Comparing
 from semmem.extraction.contradiction.pair_model import nameless, parts
 from semmem.extraction.contradiction.verdict import Verdict, closed
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.lasting.classifier import SIGNATURE
 from semmem.extraction.model_judge import Opinions
 from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.work import InThread
@@ -111,7 +110,7 @@ class Known:
     """Has every vector already."""
 
     dimension = 384
-    signature = SIGNATURE
+    signature = "sentence-transformers/multilingual-e5-small/384/int8"
 
     def __init__(self, vectors: dict[str, Vector]) -> None:
         self.vectors = vectors

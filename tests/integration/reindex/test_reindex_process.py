@@ -21,7 +21,7 @@ from tests.support.ports import free_port
 
 def configured(folder: Path, backend: str, dimension: int = NEW.dimension) -> Path:
     model, nowhere = {"dimension": dimension}, {"address": f"127.0.0.1:{free_port()}"}
-    memory = {"backend": backend, "embedding": model, "milvus": model}
+    memory = {"backend": backend, "embedding": model, "milvus": model, "reindex": {"start": "manual"}}
     file = folder / "config.yaml"
     told = semmem_config(folder / "data", {"memory": memory, "listeners": {"api": nowhere}})
     file.write_text(yaml.safe_dump(told))
