@@ -104,7 +104,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How long the tests of each folder took, in all the processes together; which ones failed, for tests.again."""
     failed = {report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, ())}
-    if terminalreporter.config.cache is not None:
+    if getattr(terminalreporter.config, "cache", None) is not None:
         terminalreporter.config.cache.set("semmem/failed", sorted(failed))
     seconds: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():

@@ -13,7 +13,8 @@ def test_a_request_says_what_it_was_shown_and_what_was_learnt_of_it(home: House,
     home.chat(alice, "Which snack could I take along? My sister is called Emma.", headers={"x-request-id": "why-this"})
     told = home.semmem.api("GET", "/v1/requests/why-this")
     assert (told["user_id"], told["api"], told["model"], told["outcome"]) == (alice, "chat", "stand-in", "injected")
-    assert {one["id"] for one in told["in_prompt"]} <= known
+    shown = {one["id"] for one in told["in_prompt"]}
+    assert all(one in known or one.startswith("psg_") for one in shown)  # or the words it was made of
     assert any("peanuts" in one["content"] for one in told["in_prompt"])
     assert all(one["is_new"] for one in told["in_prompt"])
     assert (told["memories"], told["gone"]) == (len(told["in_prompt"]), 0)

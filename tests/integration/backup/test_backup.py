@@ -70,7 +70,8 @@ def test_what_was_backed_up_under_load_answers_the_same_elsewhere(taken: Taken, 
 
 @pytest.mark.long(20)
 def test_a_backup_of_another_model_is_restored_and_then_moved(taken: Taken, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", SHIPPED_EMBEDDER, "restore", taken[0], "--config", configured(tmp_path / "new")]
+    config = str(configured(tmp_path / "new"))
+    words = [sys.executable, "-m", SHIPPED_EMBEDDER, "restore", str(taken[0]), "--config", config]
     restored = subprocess.run(words, capture_output=True, text=True, check=False)
     assert restored.returncode == 0, restored.stderr
     with semmem_process(tmp_path / "new", program=SHIPPED_EMBEDDER) as semmem:
