@@ -48,7 +48,7 @@ EVERY = 25
 NEGATIVE_INTENTS_LEFT_OUT = ("change_user_name", "change_language", "user_name", "yes", "no", "maybe")
 """Intents whose messages may well say something about the user."""
 ELSEWHERE = ("european", "eastern")
-TALKS, TALKS_WEIGHT = "talks", 1.0
+TALKS, TALKS_WEIGHT = "talks", 0.7
 """What people say to an assistant over some days, message by message, with what would be worth knowing later marked:
 most of it is of the task at hand, and what lasts slips out in half a clause."""
 REMARKS, REMARKS_WEIGHT = "remarks", 3.0
@@ -74,6 +74,9 @@ NAMED = re.compile(r"\b(?:[Mm]y|[Oo]ur)(?: [a-z-]+){1,2},? ([A-Z]\w+)")
 RENAMED_EACH = 4
 """With so many other names a message that names somebody of the user's is learnt as well."""
 SYLLABLES = [a + b + c for a in "bcdfghjklmnprstvwyz" for b in "aeiou" for c in ("", "", "n", "r")]
+MUST_LENIENCY = 0.7
+"""Added to the log-odds of what the user must or must not: an allergy that is taken for any fact is worse than a fact
+that is taken for an allergy."""
 FOLDS = 5
 SEED = 7
 
@@ -280,8 +283,14 @@ def trained(found: Sequence[Row], vectors: Matrix | None) -> dict[str, Any]:
     return {
         "lasting": _plain(fit(points, _lasting(found), _weights(found))),
         "type": _plain(fit(few[kinds], [TYPES.index(row.kind) for row in chosen], ones)),
-        "standing": _plain(fit(few[kinds], [STANDINGS.index(row.standing) for row in chosen], ones)),
+        "standing": _wary(_plain(fit(few[kinds], [STANDINGS.index(row.standing) for row in chosen], ones))),
     }
+
+
+def _wary(standing: dict[str, Any]) -> dict[str, Any]:
+    must = STANDINGS.index(Standing.MUST.value)
+    standing["bias"][must] = round(standing["bias"][must] + MUST_LENIENCY, 3)
+    return standing
 
 
 def _plain(model: LogisticRegression) -> dict[str, Any]:

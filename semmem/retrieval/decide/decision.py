@@ -163,6 +163,8 @@ class Decision:
         if reader is not None:
             vectors = index.vectors if is_all else index.vectors[places]
             logits = _read(reader, logits, vector, vectors, found.each, about[SPEAKS])
+            leaning = reader.wants(vector, logits)
+            logits = logits + np.float32(max(leaning, 0.0) if wants else leaning)
         if shifts is not None and not request.lists_profile:
             logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)
