@@ -9,10 +9,6 @@ count less. Each person is in one split: a fifth of the first, and those of the 
 (``--held`` measures on both, for the one look before a release), are never learnt from. The memories stand alone and
 among other people's, with pieces of other requests among them, since a store holds such.
 
-Whether a request wants anything at all is learnt from the vectors of all requests that are learnt from; how much that
-counts beside the best memories (three numbers), from the people who are put aside, since of the others the network
-knows the answers.
-
 One thread, seeded: the same data give the same numbers. ``--curve`` says what AUC comes of how many people. Needs
 torch, which sentence-transformers brings along.
 """
@@ -31,14 +27,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 from torch import nn
 
 from semmem.ports.embedder import learnt_for
 from semmem.retrieval.decide import features, request_words
 from semmem.retrieval.decide.fitting import Embed, index_of
 from semmem.retrieval.decide.scenes import material
-from semmem.retrieval.decide.trained import EVIDENCE, SHIPPED_READER, TOGETHER, Floats, Reader
+from semmem.retrieval.decide.trained import EVIDENCE, SHIPPED_READER, Floats, Reader
 from semmem.text.quoting import unquoted
 from training.train_decision import Vectors
 
@@ -49,7 +44,7 @@ NEVER, NO, MAY, NEEDED = range(4)
 TARGETS = torch.tensor([0.0, 0.0, 0.5, 1.0])
 WEIGHTS = torch.tensor([2.0, 1.0, 0.5, 1.0])
 """Of a verdict: to be shown what is out of place is worse than a line too many."""
-SCENES_WEIGHT, CROWDED_WEIGHT, AS_KEPT_WEIGHT = 0.3, 0.5, 1.0
+SCENES_WEIGHT, CROWDED_WEIGHT, AS_KEPT_WEIGHT = 0.3, 0.5, 2.0
 SHORT_WORDS, SHORT_WEIGHT = 4, 2.0
 """What agents search with: "birthplace", "user's car"."""
 CROWD, CROWD_NEAREST, CROWD_ANY, PIECES, FRAGMENTS = 60, 12, 6, 3, 3
@@ -61,13 +56,10 @@ QUOTED_TENTHS = 8
 """Of ten memories in the user's own words so many stand in quotation marks, as rules keep them."""
 NEEDS, HIDDEN, EPOCHS, BATCH, RATE, DECAY = 64, 64, 8, 512, 1e-3, 1e-2
 DROPPED, DROPPED_HIDDEN, SCALE = 0.5, 0.3, 3.0
-CUT_AND_SHARE = {"all-MiniLM-L6-v2": (-2.75, 0.5), "multilingual-e5-small": (-1.75, 1.0)}
+CUT_AND_SHARE = {"all-MiniLM-L6-v2": (-2.75, 0.5), "multilingual-e5-small": (-2.5, 1.0)}
 """Of the weighted mean of the reader's log-odds and the regression's, by the embedding model: chosen on the development
 people and stories; the multilingual one with sums over the strangers of quality/ in view too."""
-WANTS_WEIGHT, WANTS_STRENGTH = 0.5, 10.0
-"""Of the log-odds that a request wants anything, beside those of each memory; scikit-learn's C."""
-SEED, SEEDS = 1, (1, 2)
-"""Of what is drawn by lot, and of the networks: as many as there are seeds."""
+SEED = 1
 
 
 @dataclass(frozen=True)
@@ -101,14 +93,6 @@ class Rows:
     english: torch.Tensor
 
 
-@dataclass(frozen=True)
-class Wants:
-    """What ``Reader.wants`` needs."""
-
-    asks_weights: Floats
-    together: float
-
-
 class Network(nn.Module):  # type: ignore[misc]
     """What ``Reader.logits`` computes, to be learnt."""
 
@@ -128,56 +112,19 @@ class Network(nn.Module):  # type: ignore[misc]
         found: torch.Tensor = self.out(self.drop_hidden(hidden))[:, 0]
         return found
 
-    def layers(self) -> list[Floats]:
-        """Each with its bias as the last column."""
-
+    def reader(self, signature: str) -> Reader:
         def weights(layer: nn.Linear, scale: float = 1.0) -> Floats:
             both = np.concatenate([layer.weight.detach().numpy(), layer.bias.detach().numpy()[:, None]], axis=1)
             return (scale * both).astype(np.float32)
 
-        return [weights(self.request, SCALE), weights(self.memory, SCALE), weights(self.hidden), weights(self.out)[0]]
-
-
-@dataclass(frozen=True)
-class Ensemble:
-    """Networks that differ by chance; what they say on average, they say better."""
-
-    networks: list[Network]
-
-    def logits(self, data: Rows) -> torch.Tensor:
-        with torch.no_grad():
-            each = [
-                network(data.vectors[data.requests], data.vectors[data.memories], data.beside)
-                for network in self.networks
-            ]
-        return torch.stack(each).mean(0)
-
-    def reader(self, signature: str, wants: Wants) -> Reader:
-        """As one network, in which what belongs to one has no weights for what belongs to another."""
-        requests, memories, hiddens, outs = zip(*(network.layers() for network in self.networks), strict=True)
-        count, evidence = len(self.networks), hiddens[0].shape[1] - 4 * NEEDS
-        hidden = np.zeros((count * HIDDEN, 4 * count * NEEDS + evidence), dtype=np.float32)
-        for number, own in enumerate(hiddens):
-            mine = hidden[number * HIDDEN : (number + 1) * HIDDEN]
-            for part in range(4):
-                start = (part * count + number) * NEEDS
-                mine[:, start : start + NEEDS] = own[:, part * NEEDS : (part + 1) * NEEDS]
-            mine[:, 4 * count * NEEDS :] = own[:, 4 * NEEDS :]
         return Reader(
             signature,
-            _by_halves(requests),
-            _by_halves(memories),
-            hidden,
-            np.append(np.concatenate([out[:-1] for out in outs]), sum(out[-1] for out in outs)) / count,
-            wants.asks_weights,
+            weights(self.request, SCALE),
+            weights(self.memory, SCALE),
+            weights(self.hidden),
+            weights(self.out)[0],
             *CUT_AND_SHARE[signature.split("/")[1]],
-            wants.together,
         )
-
-
-def _by_halves(layers: Sequence[Floats]) -> Floats:
-    """All first halves, then all second ones: the first go through tanh."""
-    return np.concatenate([*(each[:NEEDS] for each in layers), *(each[NEEDS:] for each in layers)])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -204,8 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.held or arguments.curve:
         sys.stdout.write(f"{len(learnt)} people: {figures(network, held, embed)}\n")
         sys.stdout.write(f"as kept, {len(kept)} people: {figures(network, kept_held, embed)}\n")
-    wants = wanted([*learnt, *kept], [*held, *kept_held], network, embed)
-    network.reader(embed.signature, wants).save(arguments.out or learnt_for(SHIPPED_READER, embed.signature))
+    network.reader(embed.signature).save(arguments.out or learnt_for(SHIPPED_READER, embed.signature))
     return 0
 
 
@@ -239,7 +185,7 @@ def as_kept(*, held: bool) -> list[Person]:
     ]
 
 
-def trained(people: Sequence[Person], kept: Sequence[Person], scenes: Sequence[Person], embed: Embed) -> Ensemble:
+def trained(people: Sequence[Person], kept: Sequence[Person], scenes: Sequence[Person], embed: Embed) -> Network:
     crowd = [text for person in people for text, loose in zip(person.memories, person.loose, strict=True) if loose]
     every = [
         *rows(people, embed),
@@ -248,40 +194,11 @@ def trained(people: Sequence[Person], kept: Sequence[Person], scenes: Sequence[P
         *rows(kept, embed, others=crowd, weight=AS_KEPT_WEIGHT * CROWDED_WEIGHT),
         *rows(scenes, embed, weight=SCENES_WEIGHT),
     ]
-    data = _joined(every, embed)
-    return Ensemble([_fitted(data, seed) for seed in SEEDS])
+    return _fitted(_joined(every, embed))
 
 
-def wanted(people: Sequence[Person], apart: Sequence[Person], network: Ensemble, embed: Embed) -> Wants:
-    """``apart``: people whom the network has not learnt from."""
-    asks = _useful(people)
-    asked = LogisticRegression(C=WANTS_STRENGTH, max_iter=1000).fit(
-        embed([unquoted(text) for text, _ in asks]), [useful for _, useful in asks]
-    )
-    asked_apart, numbers = _useful(apart), []
-    logits = iter([each for person in apart for each in _logits(network, person, embed)])
-    vectors = embed([unquoted(text) for text, _ in asked_apart])
-    for own, vector in zip(logits, vectors, strict=True):
-        numbers.append((np.logaddexp.reduce(np.sort(own)[-TOGETHER:]), asked.decision_function([vector])[0]))
-    both = LogisticRegression(max_iter=1000).fit(numbers, [useful for _, useful in asked_apart])
-    together, share = WANTS_WEIGHT * both.coef_[0]
-    bias = share * asked.intercept_ + WANTS_WEIGHT * both.intercept_
-    return Wants(np.concatenate([share * asked.coef_[0], bias]).astype(np.float32), float(together))
-
-
-def _useful(people: Iterable[Person]) -> list[tuple[str, bool]]:
-    """Every request, and whether any memory is of use to it."""
-    return [(text, max(verdicts) >= MAY) for person in people for text, verdicts in person.requests]
-
-
-def _logits(network: Ensemble, person: Person, embed: Embed) -> Iterator[Floats]:
-    """Of each of the person's requests those of the memories."""
-    data = _joined(rows([person], embed), embed)
-    yield from network.logits(data).numpy().reshape(len(person.requests), -1)
-
-
-def _fitted(data: Rows, seed: int) -> Network:
-    torch.manual_seed(seed)
+def _fitted(data: Rows) -> Network:
+    torch.manual_seed(SEED)
     network = Network(data.vectors.shape[1])
     optimiser = torch.optim.AdamW(network.parameters(), RATE, weight_decay=DECAY)
     steps = -(-len(data.verdicts) // BATCH)
@@ -303,10 +220,11 @@ def _fitted(data: Rows, seed: int) -> Network:
     return network
 
 
-def figures(network: Ensemble, people: Sequence[Person], embed: Embed) -> str:
+def figures(network: Network, people: Sequence[Person], embed: Embed) -> str:
     """AUC of needed memories before those that are not, of all, of English people and of the others."""
     data = _joined(rows(people, embed), embed)
-    found = network.logits(data)
+    with torch.no_grad():
+        found = network(data.vectors[data.requests], data.vectors[data.memories], data.beside)
     told = data.verdicts != MAY
     shares = (auc(found[of], data.verdicts[of] == NEEDED) for of in (told, told & data.english, told & ~data.english))
     return "AUC " + ", ".join(f"{share:.4f} {of}" for share, of in zip(shares, ("all", "en", "others"), strict=True))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from semmem.memory import Memory
 from semmem.ports.memory_records import VoteRow
 
-SMOOTHING = 0.2
-"""Votes of either kind that every memory has from the start: one thumb down moves by 1.8, four by 3.0."""
+SMOOTHING = 0.3
+"""Votes of either kind that every memory has from the start: one thumb down moves by 1.5, four by 2.7."""
 DOWN_MOST, UP_MOST = 3.0, 0.5
 """Most that votes move the log-odds of a memory. Half of the way from what is hardly worth a line to what was asked for
 in so many words: what is clearly asked for is shown, whatever was said of it. A thumb up breaks ties."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.harness import House, eventually
 
-SAID = "The blue boat shed down at the harbour was locked, the old man had the key."
+SAID = "There was an old man at the harbour who had the key of the blue boat shed."
 QUESTION = "Who had the key of the boat shed at the harbour?"
 
 
@@ -19,6 +19,7 @@ def tell(home: House, user: str, session: str, text: str) -> None:
     home.converse(user, session, text)
     home.semmem.end_session(user, session)
     eventually(lambda: said(home, user, type="passage"), within_s=60, what="a passage")
+    eventually(lambda: home.semmem.waiting(user) == 0, within_s=60, what="the end of learning")
 
 
 def test_it_is_found_in_a_later_session_in_the_words_it_was_said_in(home: House, alice: str, bob: str) -> None:

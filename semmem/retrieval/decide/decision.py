@@ -6,9 +6,8 @@ memory is shown when both are above their cuts. What matters whenever its topic 
 needs no shared words, and what merely shares words with a poem or a quiz is not shown.
 
 Where a reader was learnt for the embedding model, a memory's log-odds are the mean of what regression and reader
-say: the one knows what is asked for in so many words, the other what it is good for. What the reader says of the
-request itself, whether it wants anything, is added to each. Shown is what is above the reader's cut, and not far behind
-the best; what comes late has to be surer.
+say: the one knows what is asked for in so many words, the other what it is good for. Shown is what is above the
+reader's cut, and not far behind the best; what comes late has to be surer.
 
 For vectors of a model that nothing was learnt of nearness alone decides. Does anything here answer the question? Only
 the best memory is asked, and it has to be the closer where the question does not speak of whoever asks: "What is the
@@ -164,8 +163,6 @@ class Decision:
         if reader is not None:
             vectors = index.vectors if is_all else index.vectors[places]
             logits = _read(reader, logits, vector, vectors, found.each, about[SPEAKS])
-            leaning = reader.wants(vector, logits)
-            logits = logits + np.float32(max(leaning, 0.0) if wants else leaning)
         if shifts is not None and not request.lists_profile:
             logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)

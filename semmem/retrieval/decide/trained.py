@@ -36,8 +36,6 @@ REQUEST_SIZE = len(CLASSES) + 1 + request_words.FLAGS
 """How many numbers features.py has of a request; of the best memories; of each memory."""
 TOP_SIZE = 5
 MEMORY_SIZE = len(EVIDENCE) + 1 + len(KINDS) + len(CLASSES) * (2 + len(KINDS) + len(EVIDENCE))
-TOGETHER = 4
-"""So many memories, the best, tell whether a request wants any."""
 SHIPPED = Path(__file__).with_name("decision.npz")
 SHIPPED_READER = Path(__file__).with_name("reader.npz")
 
@@ -143,7 +141,6 @@ class Reader(Weights):
     go through tanh, the others lose what is below 0. ``hidden_weights`` (k, 4h + E + F + 1): of the products, of the
     first h numbers of both, of the E kinds of evidence, and of the F flags of a request. ``out_weights`` (k + 1,).
     ``cut``: the least log-odds of what is shown; ``share``: of these the reader's, the rest are the regression's.
-    ``asks_weights`` (d + 1,) and ``together``: what ``wants`` makes of the request's vector and of the best memories.
     """
 
     writer = "training.train_reader"
@@ -152,10 +149,8 @@ class Reader(Weights):
     memory_weights: Floats
     hidden_weights: Floats
     out_weights: Floats
-    asks_weights: Floats
     cut: float
     share: float
-    together: float
 
     def _fits(self) -> bool:
         return Weights._fits(self) and 0.0 <= self.share <= 1.0
@@ -165,7 +160,7 @@ class Reader(Weights):
             return []
         needs, width = self.request_weights.shape
         hidden, evidence = self.out_weights.size - 1, len(EVIDENCE) + request_words.FLAGS
-        return [(needs, width), (needs, width), (hidden, 2 * needs + evidence + 1), (hidden + 1,), (width,)]
+        return [(needs, width), (needs, width), (hidden, 2 * needs + evidence + 1), (hidden + 1,)]
 
     def logits(self, vector: Vector, vectors: Floats, evidence: Floats, flags: Floats) -> Floats:
         """(n,) of the request's ``vector`` (d,) before memories with ``vectors`` (n, d) and ``evidence`` (n, E).
@@ -184,13 +179,6 @@ class Reader(Weights):
         hidden = np.maximum(offered @ by_need.T + evidence @ of_evidence.T + common, 0.0)
         found: Floats = (hidden @ self.out_weights[:-1] + self.out_weights[-1]).astype(np.float32)
         return found
-
-    def wants(self, vector: Vector, logits: Floats) -> float:
-        """The log-odds that the request needs any memory at all: by its own ``vector`` (d,), and by the ``logits`` (n,)
-        of the best memories, added as probabilities. They count beside each memory's own."""
-        best = np.sort(logits)[-TOGETHER:]
-        together = self.together * float(np.logaddexp.reduce(best))
-        return together + float(self.asks_weights[:-1] @ vector + self.asks_weights[-1])
 
 
 def _needs(found: Floats, half: int) -> Floats:

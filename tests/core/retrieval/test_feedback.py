@@ -32,7 +32,7 @@ def judged(decision: Decision, memories: list[Memory], asked: Vector = ASKED) ->
 
 @pytest.mark.parametrize(
     ("up", "down", "expected"),
-    [(0, 1, -1.792), (0, 4, -3.0), (1, 1, 0.0), (0, 1000, -DOWN_MOST), (1, 0, UP_MOST), (1000, 0, UP_MOST)],
+    [(0, 1, -1.466), (0, 4, -2.663), (1, 1, 0.0), (0, 1000, -DOWN_MOST), (1, 0, UP_MOST), (1000, 0, UP_MOST)],
 )
 def test_votes_are_smoothed_and_bounded(up: int, down: int, expected: float) -> None:
     assert shift(said("mem_0", up=up, down=down), memory(0, None)) == pytest.approx(expected, abs=0.001)

@@ -45,11 +45,7 @@ TEA = Script(
         "User once got a tea sampler from a colleague.",
         "User visited a tea plantation years ago.",
     ),
-    crowded=(
-        "What tea should I buy for the weekend?",
-        "Which tea do I drink in the morning?",
-        "Plan a tea afternoon with friends for me.",
-    ),
+    crowded=("What tea should I buy for the weekend?", "Which tea do I drink in the morning?"),
     asks=(
         ("Which tea do I drink in the morning?", "User drinks green tea every morning."),
         ("What does my sister do?", "User's sister Maren keeps bees."),

@@ -147,10 +147,8 @@ def drawn(seed: int) -> Reader:
         some(2 * NEEDS, DIMENSION + 1),
         some(HIDDEN, 4 * NEEDS + BESIDE + 1),
         some(HIDDEN + 1),
-        some(DIMENSION + 1),
         cut=-1.0,
         share=0.5,
-        together=0.7,
     )
 
 
@@ -178,16 +176,6 @@ def test_it_computes_its_formula(seed: int, count: int) -> None:
     assert reader.logits(vector, memories, evidence, flags) == pytest.approx(expected, rel=1e-3, abs=1e-3)
 
 
-def test_whether_anything_is_wanted_is_told_by_the_request_and_the_best_four() -> None:
-    chance, reader = np.random.default_rng(5), drawn(5)
-    vector = chance.normal(size=DIMENSION).astype(np.float32)
-    logits = np.array([-9.0, 1.0, -np.inf, 0.5, -1.0, -2.0], dtype=np.float32)
-    best = 0.7 * np.log(np.exp([1.0, 0.5, -1.0, -2.0]).sum())
-    assert reader.wants(vector, logits) == pytest.approx(best + reader.asks_weights @ np.append(vector, 1.0), rel=1e-4)
-    few = reader.wants(vector, np.array([1.0], dtype=np.float32))
-    assert few == pytest.approx(0.7 + reader.asks_weights @ np.append(vector, 1.0), rel=1e-4)
-
-
 def test_it_is_kept_in_a_file(tmp_path: Path) -> None:
     reader = drawn(3)
     reader.save(tmp_path / "reader.npz")
@@ -211,7 +199,6 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes) -> None
         {"memory_weights": np.zeros((2 * NEEDS, DIMENSION), dtype=np.float32)},
         {"request_weights": np.full((2 * NEEDS, DIMENSION + 1), np.nan, dtype=np.float32)},
         {"request_weights": np.zeros(3, dtype=np.float32)},
-        {"asks_weights": np.zeros(DIMENSION, dtype=np.float32)},
         {"cut": float("nan")},
     ],
 )
@@ -237,8 +224,7 @@ def by_cosine(cut: float = 3.0) -> Reader:
     hidden[0, 4 * NEEDS + EVIDENCE.index("cosine")] = 20.0
     out = np.zeros_like(none.out_weights)
     out[0] = 1.0
-    asks = np.zeros_like(none.asks_weights)
-    return replace(none, hidden_weights=hidden, out_weights=out, asks_weights=asks, together=0.0, cut=cut)
+    return replace(none, hidden_weights=hidden, out_weights=out, cut=cut)
 
 
 def served(*, of: str = "advice", wanted: float = 30.0) -> Trained:
@@ -250,7 +236,7 @@ def served(*, of: str = "advice", wanted: float = 30.0) -> Trained:
     return replace(none, class_weights=classes, request_weights=request, memory_cut=1.0, request_cut=0.0)
 
 
-def judged(trained: Trained, reader: Reader | None, *cosines: float, wants: bool = False) -> Verdict:
+def judged(trained: Trained, reader: Reader | None, *cosines: float) -> Verdict:
     asked = np.eye(DIMENSION, dtype=np.float32)[0]
     memories = []
     for place, cosine in enumerate(cosines):
@@ -259,8 +245,7 @@ def judged(trained: Trained, reader: Reader | None, *cosines: float, wants: bool
         memories.append(Memory(f"mem_{place:05d}", 1, MemoryType.SEMANTIC, f"thing {place}", "ada", embedding=vector))
     index = MemoryIndex(memories)
     mask = np.ones(len(memories), dtype=np.bool_)
-    scores = index.scores("so what", asked)
-    return Decision(trained, reader=reader).verdict("so what", asked, index, scores, mask, wants=wants)
+    return Decision(trained, reader=reader).verdict("so what", asked, index, index.scores("so what", asked), mask)
 
 
 def test_its_log_odds_and_the_regressions_are_weighed_alike() -> None:
@@ -271,16 +256,6 @@ def test_its_log_odds_and_the_regressions_are_weighed_alike() -> None:
     surer = served().memory_weights.copy()
     surer[-1] = 4.0
     assert judged(replace(served(), memory_weights=surer), by_cosine(), 0.29).logits == pytest.approx([4.9], abs=0.01)
-
-
-def test_that_a_request_wants_something_counts_beside_each_memory() -> None:
-    eager, wary = by_cosine().asks_weights.copy(), by_cosine().asks_weights.copy()
-    eager[0], wary[0] = 0.5, -0.5  # the request's vector has its length there
-    assert judged(served(), replace(by_cosine(), asks_weights=eager), 0.26).shown.tolist() == [True]
-    assert judged(served(), by_cosine(), 0.26).shown.tolist() == [False]
-    reader = replace(by_cosine(), asks_weights=wary)
-    assert judged(served(), reader, 0.34).shown.tolist() == [False]
-    assert judged(served(), reader, 0.34, wants=True).shown.tolist() == [True]  # somebody else has said that it does
 
 
 def test_what_is_far_behind_the_best_adds_nothing() -> None:
