@@ -27,8 +27,9 @@ CAPTURE_S = 5.0
 LOG_TAIL_LINES = 20
 BATCHES = "llm_memory_extraction_total"
 LEARNT = {"stored", "unchanged"}
-LATE = {"timeout", "store_timeout", "embedder_busy"}
 """What comes of a batch that tells something about its user; ``unchanged``: it was known."""
+LATE = {"timeout", "store_timeout", "embedder_busy"}
+"""Outcomes of a request that a machine with much else to do had no time for."""
 NEIGHBOURS = ("bob", "carol")
 
 
