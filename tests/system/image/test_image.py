@@ -92,7 +92,8 @@ ABSENT = (
 LATE = (
     *("cryptography.hazmat.primitives.asymmetric.rsa", "jwt", "mcp.server", "milvus_lite.cmdline"),
     *("onnxruntime", "opentelemetry.exporter.otlp.proto.http.trace_exporter", "psycopg", "pyarrow.compute"),
-    *("pyarrow.parquet", "redis.asyncio", "tokenizers", "uvloop", "ctypes", "lzma", "sqlite3", "ssl", "zoneinfo"),
+    *("pyarrow.parquet", "redis.asyncio", "sentencepiece", "tokenizers", "uvloop"),
+    *("ctypes", "lzma", "sqlite3", "ssl", "zoneinfo"),
 )
 """Of others, what is imported when it is used."""
 IMPORT_ALL = f"""
