@@ -6,6 +6,7 @@ languages, by a writer who had seen neither the training's messages nor the code
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -21,6 +22,9 @@ BEFORE_DAYS = 180
 """So long ago was said what is known before: what happened "on Friday" happened since."""
 OBEYED_SHARE = 0.5
 """A memory says what was said when it has so many of its telling words."""
+
+DETAIL = re.compile(r"[^\s\d]*@\S+|\d+")
+"""A number or an address in a text."""
 
 Figures = dict[str, float | None]
 
@@ -38,7 +42,7 @@ async def voices(folder: Folder, semmem: Semmem) -> tuple[Figures, Json]:
         seen = {**row, "before": _contents(before), "after": _contents(after)}
         changed += [seen] if _versions(before) - _versions(after) else []
         left += [seen] if new else []
-        paid += [seen] if new and row["kind"] == "pays" else []
+        paid += [seen] if row["kind"] == "pays" and _holds_a_detail(new, row["message"]) else []
     own = [row for row in read_rows(OWN, ("id", "kind", "message", "says")) if is_in(folder.fifth, row["id"])]
     missed, kept_on, ends = list[Json](), list[Json](), 0
     for row in own:
@@ -65,6 +69,12 @@ async def _told(semmem: Semmem, user: str, row: Row) -> tuple[Sequence[Memory], 
     before = await semmem.retrievable(user)
     await semmem.learn(user, row["message"])
     return before, await semmem.retrievable(user)
+
+
+def _holds_a_detail(new: Sequence[str], message: str) -> bool:
+    """Whether a memory has a number or an address of the message; any memory, where the message has none."""
+    details = set(DETAIL.findall(message))
+    return any(details & set(DETAIL.findall(content)) for content in new) if details else bool(new)
 
 
 def _versions(memories: Iterable[Memory]) -> set[tuple[str, int, str]]:

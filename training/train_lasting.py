@@ -3,10 +3,10 @@ in semmem/extraction/lasting.
 
     DATA=folder [VECTORS=cache.npz] python -m training.train_lasting [english] [elsewhere]
 
-Beside this file lie messages of our own in which what is to be kept is marked (OWN: a file each), statements, and
-messages in which others speak (train_voice.py), of which what the user says around their words is read. Nothing lasting
-is in the questions that retrieval is trained on, nor in ``folder``'s signals/clinc150.jsonl and
-signals/general_facts_*.jsonl. Figures come from folds that did not see the message.
+Beside this file lie messages of our own in which what is to be kept is marked (OWN: a file each), statements, plain
+ones with what may stand around them, and messages in which others speak (train_voice.py), of which what the user says
+around their words is read. Nothing lasting is in the questions that retrieval is trained on, nor in ``folder``'s
+signals/clinc150.jsonl and signals/general_facts_*.jsonl. Figures come from folds that did not see the message.
 """
 
 from __future__ import annotations
@@ -59,7 +59,21 @@ ENDINGS, ENDINGS_WEIGHT = "endings", 0.4
 ASKED, ASKED_WEIGHT, ASKED_HELD_EVERY = "asked", 1.0, 3
 """Messages that ask to remember something, in words of every kind and in twelve languages, and messages with such words
 that do not ask it. A third, by a digest of the text, is never learnt from."""
-WEIGHTS = {ENDINGS: ENDINGS_WEIGHT, TALKS: TALKS_WEIGHT, REMARKS: REMARKS_WEIGHT, ASKED: ASKED_WEIGHT}
+PLAIN, PLAIN_WEIGHT = "plain", 0.5
+"""What newcomers try first: a statement of a few words, alone and with what people put in front of it and behind it.
+The same statement is lasting in all of these places. ``AROUND``: openers and tails."""
+AROUND = "around_plain"
+ENDS = tuple(".!?,;…。！？")
+REACTIONS, REACTIONS_WEIGHT = "reactions", 1.0
+"""Messages as short, of the user's too, in which nothing lasts: "I want a shorter one", "I'm lost"."""
+WEIGHTS = {
+    PLAIN: PLAIN_WEIGHT,
+    REACTIONS: REACTIONS_WEIGHT,
+    ENDINGS: ENDINGS_WEIGHT,
+    TALKS: TALKS_WEIGHT,
+    REMARKS: REMARKS_WEIGHT,
+    ASKED: ASKED_WEIGHT,
+}
 VOICES = ("told", "spoken", "around", "leading")
 """What the files of train_voice.py give: statements, whole messages, what is said around others' words, and what leads
 to them."""
@@ -161,6 +175,8 @@ def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for line in _lines(HERE / "asked.jsonl"):
         if int(hashlib.sha256(line["text"].encode()).hexdigest(), 16) % ASKED_HELD_EVERY:
             yield ASKED, {**line, "types": [TYPES[0]] * len(line["keep"])}
+    yield from ((PLAIN, line) for line in _newcomers())
+    yield from ((REACTIONS, {**line, "keep": []}) for line in _lines(HERE / f"{REACTIONS}.jsonl"))
     yield from _voices()
     yield from (("own", {**line, "keep": []}) for line in _lines(QUESTIONS_FILE))
     clinc = (line for line in _lines(folder / "signals" / "clinc150.jsonl"))
@@ -168,6 +184,24 @@ def _messages(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from (("clinc", {**line, "keep": []}) for line in allowed[::EVERY])
     for file in sorted(folder.glob("signals/general_facts_*.jsonl")):
         yield from (("quiz", {**line, "keep": []}) for line in list(_lines(file))[::EVERY])
+
+
+def _newcomers() -> Iterator[dict[str, Any]]:
+    """Each statement alone, behind an opener, before a tail, and between both."""
+    dice = np.random.default_rng(SEED)
+    around: dict[tuple[str, str], list[str]] = {}
+    for line in _lines(HERE / f"{AROUND}.jsonl"):
+        around.setdefault((line["lang"], line["kind"]), []).append(line["text"])
+    for line in _lines(HERE / f"{PLAIN}.jsonl"):
+        said, standing = line["text"], line["standing"]
+        kind = TYPES[2] if standing == Standing.STYLE else TYPES[0]
+        told = {"keep": [said], "types": [kind], "standing": {"0": standing} if standing else {}, "lang": line["lang"]}
+        first, second = dice.choice(around[line["lang"], "opener"], 2)
+        third, fourth = dice.choice(around[line["lang"], "tail"], 2)
+        gap, comma = ("", "、") if line["lang"] in ("ja", "zh") else (" ", ",")
+        ended = said if said.endswith(ENDS) else said + comma
+        for parts in ([said], [first, said], [ended, third], [second, ended, fourth]):
+            yield {**told, "text": gap.join(parts)}
 
 
 def _voices() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -252,7 +286,7 @@ def report(found: Sequence[Row], probabilities: Matrix) -> str:
             right = (taken & lasting & (group == name)).sum()
             precision = right / max(1, (taken & (group == name)).sum())
             line += f"{100 * precision:>14.1f}{100 * right / max(1, (lasting & (group == name)).sum()):>6.1f}"
-        others = ~np.isin(group, (*OWN, ENDINGS, ASKED, *VOICES[:-1], "renamed"))
+        others = ~np.isin(group, (*OWN, ENDINGS, ASKED, PLAIN, REACTIONS, *VOICES[:-1], "renamed"))
         lines.append(f"{line}{100 * (taken & others).sum() / others.sum():>14.2f}")
     return "\n".join(lines) + "\n"
 

@@ -35,7 +35,7 @@ CLAUSES_PER_TURN_MAX = 40
 """Of one turn so many clauses are looked at; a longer text is hardly told in the user's own voice."""
 CLAUSES_PER_BATCH_MAX = 200
 """So many clauses of a batch are embedded; the others are judged without their vectors."""
-LASTING_MIN = 0.38
+LASTING_MIN = 0.42
 FORMAL_MIN = 0.38
 """The least probability of being lasting that is kept: with the clause's vector, and by its form alone."""
 UNSURE_MIN, FORM_SURE_MIN = 0.3, 0.7
