@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 from semmem.lifecycle.write_gate import UnderWay
-from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
+from semmem.memory import Hit, Memory, MemoryStatus, Scope, Types, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError, StoreError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
@@ -204,14 +204,7 @@ class MovableStore:
     # --- reads -------------------------------------------------------------------------------------------------------
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         """As the port says. Without ``as_of``, some of a user who has no new vectors yet may be missing."""
         live, target = self.live.store, self.target
@@ -232,7 +225,7 @@ class MovableStore:
         return None if memory is None else _with_vector_of(memory, other)
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. All of them have vectors, or none: some without would stand behind the others."""
         live, target = self.live.store, self.target
@@ -244,7 +237,7 @@ class MovableStore:
         self.wants(scope.user)
         return [replace(memory, embedding=None) for memory in told]
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         return await self.live.store.count(scope, types=types)
 
     async def health(self) -> None:
@@ -277,9 +270,7 @@ class MovableStore:
             result, *_ = [await part.store.forget(scope, memory_id) for part in parts]
         return result
 
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
+    async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         with self._everywhere() as parts:
             result, *_ = [await part.store.forget_scope(scope, types=types, said_until=said_until) for part in parts]
         return result

@@ -32,7 +32,7 @@ from semmem.backends.milvus.rows import (
     user_filter,
     with_cosine,
 )
-from semmem.memory import MemoryType, Scope, Vector, are_passages
+from semmem.memory import Scope, Types, Vector, are_passages
 from semmem.ports.errors import StoreError
 
 WINDOW_MAX = 16_384
@@ -78,7 +78,7 @@ class MilvusCollection:
         self,
         query: Vector,
         scope: Scope,
-        types: Sequence[MemoryType],
+        types: Types,
         now: float,
         *,
         limit: int,
@@ -195,9 +195,7 @@ def _found(hit: Any) -> Row:
     return {**hit["entity"], "cosine": max(-1.0, min(1.0, float(hit["distance"])))}
 
 
-async def _ranked(
-    rows: Sequence[Row], query: Vector, scope: Scope, types: Sequence[MemoryType], now: float
-) -> list[Row]:
+async def _ranked(rows: Sequence[Row], query: Vector, scope: Scope, types: Types, now: float) -> list[Row]:
     """Every memory that may be found, with its cosine; of many, beside the event loop."""
 
     def ranked() -> list[Row]:

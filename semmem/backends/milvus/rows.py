@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from pymilvus import CollectionSchema, DataType, MilvusClient
 
-from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Scope, Source, Vector
+from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Scope, Source, Types, Vector
 from semmem.ports import storable
 from semmem.ports.names import NAME_BYTES_MAX
 
@@ -90,7 +90,7 @@ def expired_filter(now: float) -> str:
     return f"expires_at > 0 and expires_at <= {_milliseconds(now)}"
 
 
-def search_filter(scope: Scope, types: Sequence[MemoryType], now: float) -> str:
+def search_filter(scope: Scope, types: Types, now: float) -> str:
     """Active, unexpired rows with a vector, in the scope and of the types."""
     clauses = [user_filter(scope.user), 'status == "active"', "has_embedding == true"]
     clauses.append(f"(expires_at == 0 or expires_at > {_milliseconds(now)})")
@@ -153,7 +153,7 @@ def newest(rows: Iterable[Row]) -> list[Row]:
     return list(highest.values())
 
 
-def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType] | None) -> bool:
+def row_in_scope(row: Row, scope: Scope, types: Types | None) -> bool:
     """The same question as ``semmem.ports.storable.contains``, of a row with SCOPE_FIELDS."""
     narrowed = ((scope.agent, "agent"), (scope.session, "session"))
     return (
@@ -164,7 +164,7 @@ def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType] | None) -> 
     )
 
 
-def is_retrievable(row: Row, scope: Scope, types: Sequence[MemoryType], now: float) -> bool:
+def is_retrievable(row: Row, scope: Scope, types: Types, now: float) -> bool:
     """The same question as ``search_filter``, of a whole row."""
     return (
         row["status"] == MemoryStatus.ACTIVE.value
@@ -183,14 +183,14 @@ def with_cosine(row: Row, query: Vector) -> Row:
     }
 
 
-async def memories_in(rows: Sequence[Row], scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
+async def memories_in(rows: Sequence[Row], scope: Scope, types: Types) -> list[Memory]:
     """Those of one user's rows that lie in the scope and are of one of the types; many, beside the loop."""
     if len(rows) <= INLINE_ROWS_MAX:
         return memories_of(rows, scope, types)
     return await asyncio.to_thread(memories_of, rows, scope, types)
 
 
-def memories_of(rows: Iterable[Row], scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
+def memories_of(rows: Iterable[Row], scope: Scope, types: Types) -> list[Memory]:
     return [memory_of(row) for row in newest(rows) if row_in_scope(row, scope, types)]
 
 

@@ -34,7 +34,7 @@ from semmem.backends.milvus.rows import (
     row_in_scope,
     row_of,
 )
-from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import Hit, Memory, Scope, Types, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.storable import best, check_memory, contains, page, usable_vector
 
@@ -118,14 +118,7 @@ class MilvusStore:
     # --- reads -------------------------------------------------------------------------------------------------------
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         query = usable_vector(vector, self.dimension)
         if limit < 1:
@@ -142,13 +135,13 @@ class MilvusStore:
         return memory_of(found[0]) if found else None
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. Milvus cannot sort, so the user's rows are all read, whatever the page."""
         rows = await self._read("list", scope.user, ALL_FIELDS if vectors else FOUND_FIELDS)
         return page(await memories_in(rows, scope, types), limit=limit, offset=offset)
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         rows = newest(await self._read("count", scope.user, SCOPE_FIELDS))
         return sum(1 for row in rows if row_in_scope(row, scope, types))
 
@@ -180,9 +173,7 @@ class MilvusStore:
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         return bool(await self._forget(scope, memory_id, None))
 
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
+    async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         """As the port says, however many rows there are."""
         return len(await self._forget(scope, None, types, said_until))
 
@@ -244,7 +235,7 @@ class MilvusStore:
         self,
         scope: Scope,
         memory_id: str | None,
-        types: Sequence[MemoryType] | None,
+        types: Types | None,
         said_until: float | None = None,
     ) -> set[str]:
         """Delete until a Strong read finds nothing more; the ids of the memories that went."""

@@ -21,7 +21,7 @@ from semmem.backends.qdrant.collection import Collection, described, ensure, sea
 from semmem.backends.qdrant.errors import call_timeout_s, opening, our_errors, within
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
-from semmem.memory import Hit, Memory, MemoryType, Scope, Vector, are_passages
+from semmem.memory import Hit, Memory, Scope, Types, Vector, are_passages
 from semmem.ports.errors import StoreError
 from semmem.ports.storable import best, check_memory, contains, page, usable_vector
 from semmem.ports.store import Described, live_name, made_of, passages_name
@@ -68,14 +68,7 @@ class QdrantStore:
     # --- reads -------------------------------------------------------------------------------------------------------
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         query = usable_vector(vector, self.about.dimension)
         if limit < 1:
@@ -100,7 +93,7 @@ class QdrantStore:
         return points.memory_of(found[0]) if found else None
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. Qdrant sorts by one field and not its ties, so all is read, whatever the page."""
         found: list[models.Record] = []
@@ -111,7 +104,7 @@ class QdrantStore:
                     raise StoreError(f"a user has more than rows_per_user_max={self.rows_per_user_max} rows")
         return page(map(points.memory_of, found), limit=limit, offset=offset)
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         async with within("count", self.read_timeout_s):
             return await self._count(points.in_scope(scope, types))
 
@@ -132,9 +125,7 @@ class QdrantStore:
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         return await self._remove_all(points.one_memory(scope, memory_id), "forget") > 0
 
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
+    async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         """As the port says. Each round has the deadline of one write."""
         asked, until = points.in_scope(scope, types), math.inf if said_until is None else said_until
         removed: set[tuple[str, int]] = set()
