@@ -273,12 +273,12 @@ def passages_name(name: str) -> str:
     return f"{name}_passages"
 
 
-def check_same(what: str, wanted: Mapping[str, str], found: Mapping[str, str], remedy: str) -> None:
+def check_same(what: str, wanted_and_found: Mapping[str, tuple[str, str]], remedy: str) -> None:
     """Raises StoreMismatch, which names what of a collection is another than wanted."""
     differences = [
-        f"{name} {found[name] or 'unknown'} (configured: {value})"
-        for name, value in wanted.items()
-        if found[name] != value
+        f"{name} {found or 'unknown'} (configured: {wanted})"
+        for name, (wanted, found) in wanted_and_found.items()
+        if found != wanted
     ]
     if differences:
         raise StoreMismatch(f"{what} has {', '.join(differences)}. {remedy}")

@@ -94,16 +94,12 @@ def _set_aside(collection: Any, log: Any, sizes: Sequence[int]) -> None:
     for sink, size in zip((log._data_sink, log._delta_sink), sizes, strict=True):
         if sink is not None:
             os.ftruncate(sink.fileno(), size)
-            _detach(sink)
+            # What the file object still buffers of the torn record must never reach the file.
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, sink.fileno())
+            os.close(null)
     collection._recovered_wal_bytes += sum(sizes)
     collection._wal = WAL(log.wal_dir, log._wal_data_schema, log._wal_delta_schema, log.number + 1)
-
-
-def _detach(sink: Any) -> None:
-    """What the file object still buffers of the torn record must never reach the file."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sink.fileno())
-    os.close(null)
 
 
 # --- flush and compaction --------------------------------------------------------------------------------------------

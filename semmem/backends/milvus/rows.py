@@ -14,7 +14,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -33,6 +33,7 @@ ALL_FIELDS = [*FOUND_FIELDS, "has_embedding", VECTOR_FIELD]
 INLINE_ROWS_MAX = 300
 """More rows become memories beside the event loop, which they would hold up for some 6 microseconds each."""
 
+T = TypeVar("T")
 Row = Mapping[str, Any]
 Column = Any
 """A FieldData of Milvus' protocol: one field's values of all rows."""
@@ -183,14 +184,18 @@ def with_cosine(row: Row, query: Vector) -> Row:
     }
 
 
-async def memories_in(rows: Sequence[Row], scope: Scope, types: Types) -> list[Memory]:
-    """Those of one user's rows that lie in the scope and are of one of the types; many, beside the loop."""
-    if len(rows) <= INLINE_ROWS_MAX:
-        return memories_of(rows, scope, types)
-    return await asyncio.to_thread(memories_of, rows, scope, types)
+def ranked(rows: Sequence[Row], query: Vector, scope: Scope, types: Types, now: float) -> list[Row]:
+    """Every memory that may be found, with its cosine."""
+    return [with_cosine(row, query) for row in newest(rows) if is_retrievable(row, scope, types, now)]
+
+
+async def over(rows: Sequence[Row], work: Callable[..., T], *args: Any) -> T:
+    """What ``work`` makes of the rows; of many, beside the event loop."""
+    return work(rows, *args) if len(rows) <= INLINE_ROWS_MAX else await asyncio.to_thread(work, rows, *args)
 
 
 def memories_of(rows: Iterable[Row], scope: Scope, types: Types) -> list[Memory]:
+    """Those of one user's rows that lie in the scope and are of one of the types."""
     return [memory_of(row) for row in newest(rows) if row_in_scope(row, scope, types)]
 
 
@@ -240,15 +245,11 @@ def _is_known(column: Column) -> bool:
     return column.type in _READERS and not column.valid_data and not column.is_dynamic
 
 
-def _json_values(column: Column) -> Iterable[Any]:
-    return map(msgspec.json.decode, column.scalars.json_data.data)
-
-
 def _vectors(column: Column) -> Iterable[Any]:
     return np.array(column.vectors.float_vector.data, dtype=np.float32).reshape(-1, column.vectors.dim)
 
 
 _READERS: dict[int, Callable[[Column], Iterable[Any]]] = {
-    int(DataType.JSON): _json_values,
+    int(DataType.JSON): lambda column: map(msgspec.json.decode, column.scalars.json_data.data),
     int(DataType.FLOAT_VECTOR): _vectors,
 }

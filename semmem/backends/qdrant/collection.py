@@ -26,12 +26,13 @@ QUANTILE = 0.99
 """Share of a vector's numbers that int8 covers; outliers would cost the others precision (Qdrant's own example)."""
 OTHERS_POLLS = 20
 OTHERS_POLL_S = 0.1
-FILTERED: dict[str, models.PayloadSchemaType] = {
+INDEXED: dict[str, models.PayloadSchemaType | models.KeywordIndexParams] = {
+    "user_id": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
     **dict.fromkeys(("type", "status", "project", "agent", "session"), models.PayloadSchemaType.KEYWORD),
     "version": models.PayloadSchemaType.INTEGER,
     "expires_at": models.PayloadSchemaType.FLOAT,
 }
-"""What is filtered on beside the user. A server in strict mode refuses filters on anything else."""
+"""What is filtered on. A server in strict mode refuses filters on anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ async def ensure(ask: Ask, wanted: Collection, *, on_server: bool) -> None:
     if not await ask("collection_exists", collection_name=wanted.name):
         await _make(ask, wanted, on_server)
     if on_server:  # each time: they may be missing when a replica was stopped while it made them
-        await _index_payload(ask, wanted.name)
+        for name, schema in INDEXED.items():
+            await ask("create_payload_index", collection_name=wanted.name, field_name=name, field_schema=schema)
     _check(wanted, await ask("get_collection", collection_name=wanted.name), on_server)
 
 
@@ -119,12 +121,6 @@ def _quantisation(kind: Quantisation) -> models.QuantizationConfig | None:
     return None
 
 
-async def _index_payload(ask: Ask, name: str) -> None:
-    tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
-    for field, schema in [("user_id", tenant), *FILTERED.items()]:
-        await ask("create_payload_index", collection_name=name, field_name=field, field_schema=schema)
-
-
 def described(present: models.CollectionInfo) -> tuple[str, int]:
     """Signature and dimension of the embedding; what is not semmem's has none."""
     found = _described(present)
@@ -140,8 +136,10 @@ def _check(wanted: Collection, present: models.CollectionInfo, on_server: bool) 
     }
     if on_server:
         expected |= {"index": wanted.index, "quantisation": wanted.quantisation}
+    found = _described(present)
     remedy = "Configure what it was made with, or name another collection."
-    check_same(f"the Qdrant collection {wanted.name}", expected, _described(present), remedy)
+    compared = {name: (value, found[name]) for name, value in expected.items()}
+    check_same(f"the Qdrant collection {wanted.name}", compared, remedy)
 
 
 def _described(present: models.CollectionInfo) -> dict[str, str]:
