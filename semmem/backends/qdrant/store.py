@@ -131,7 +131,8 @@ class QdrantStore:
         removed: set[tuple[str, int]] = set()
         while True:
             async with within("forget", self.write_timeout_s):
-                doomed = await self._said_until(asked, until)
+                each = self._each(asked, fields=points.SAID_FIELDS)
+                doomed = {points.version_of(point) async for point in each if points.said_at(point) <= until}
                 if not doomed:
                     return len({id for id, _ in removed})
                 if doomed <= removed:
@@ -226,11 +227,6 @@ class QdrantStore:
             if present:
                 await self._remove(asked)
         return present
-
-    async def _said_until(self, asked: models.Filter, until: float) -> set[tuple[str, int]]:
-        """(point id, version) of what was said then or before."""
-        each = self._each(asked, fields=points.SAID_FIELDS)
-        return {points.version_of(point) async for point in each if points.said_at(point) <= until}
 
 
 def _hit(point: models.ScoredPoint) -> Hit:
