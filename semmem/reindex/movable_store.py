@@ -211,7 +211,8 @@ class MovableStore:
         if target is None or not self.lacks_vectors:
             return await live.search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
         if as_of is not None:
-            memories = await self._embedded(target, await live.list(scope, types=types, limit=ALL))
+            told = await _with_vectors_of(target, await live.list(scope, types=types, limit=ALL))
+            memories = await asyncio.gather(*map(self._with_own_vector, told))
             return await asyncio.to_thread(nearest, memories, vector, limit, now)
         hits = await target.store.search(scope, vector, limit=limit, now=now, types=types)
         there = {memory.id: memory.version for memory in await live.list(scope, types=types, limit=ALL)}
@@ -298,11 +299,8 @@ class MovableStore:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    async def _embedded(self, target: Part, memories: Sequence[Memory]) -> Sequence[Memory]:
-        """With vectors: those that the target keeps, or made now."""
-        return await asyncio.gather(*map(self._with_own_vector, await _with_vectors_of(target, memories)))
-
     async def _with_own_vector(self, memory: Memory) -> Memory:
+        """One that the target does not keep is made now."""
         if _has_vector_if_needed(memory):
             return memory
         try:
