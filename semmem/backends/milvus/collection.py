@@ -58,14 +58,7 @@ class MilvusCollection:
     # --- of one user -------------------------------------------------------------------------------------------------
 
     async def nearest(
-        self,
-        query: Vector,
-        scope: Scope,
-        types: Types,
-        now: float,
-        *,
-        limit: int,
-        as_of: float | None,
+        self, query: Vector, scope: Scope, types: Types, now: float, *, limit: int, as_of: float | None
     ) -> list[Row]:
         """Rows of the nearest memories with their ``cosine``, at least ``limit`` where there are as many. ``as_of`` in
         seconds since the epoch: then they are the nearest, whatever the index. With None nothing is waited for, and a

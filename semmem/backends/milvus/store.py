@@ -223,11 +223,7 @@ class MilvusStore:
         return present.whole()
 
     async def _forget(
-        self,
-        scope: Scope,
-        memory_id: str | None,
-        types: Types | None,
-        said_until: float | None = None,
+        self, scope: Scope, memory_id: str | None, types: Types | None, said_until: float | None = None
     ) -> set[str]:
         """Delete until a Strong read finds nothing more; the ids of the memories that went."""
         memories: set[str] = set()

@@ -97,7 +97,8 @@ class OpenAIModel:
             try:
                 return await self._in_json_mode(body, schema)
             except Unanswered as error:
-                pause_s = error.retry_after_s if error.retry_after_s is not None else self._backoff(attempt)
+                whole_s = min(self._backoff_s * 2.0**attempt, BACKOFF_MAX_S)
+                pause_s = whole_s * random.uniform(0.5, 1.0) if error.retry_after_s is None else error.retry_after_s
                 if attempt == self._retries or asyncio.get_running_loop().time() + pause_s >= deadline:
                     raise ModelUnavailable(str(error)) from None
                 await asyncio.sleep(pause_s)
@@ -144,10 +145,6 @@ class OpenAIModel:
         text = content.decode("utf-8", "replace").casefold()
         return status in _MAY_MEAN_FORMAT and (not self._mode_proven or any(word in text for word in _FORMAT_WORDS))
 
-    def _backoff(self, attempt: int) -> float:
-        whole_s = min(self._backoff_s * 2.0**attempt, BACKOFF_MAX_S)
-        return whole_s * random.uniform(0.5, 1.0)
-
 
 class _FormatRefused(Exception):
     """The server does not take, or seems not to take, the JSON mode."""
@@ -167,13 +164,12 @@ def _json_modes(schema: dict[str, object]) -> Sequence[dict[str, object]]:
     """What is added to a body, from strict to free. The second is what llama.cpp's Python server takes in place of the
     first; the last has nothing to refuse."""
     named = {"name": "answer", "strict": True, "schema": schema}
-    formats: Sequence[dict[str, object] | None] = (
-        {"type": "json_schema", "json_schema": named},
-        {"type": "json_object", "schema": schema},
-        {"type": "json_object"},
-        None,
-    )
-    return [{"response_format": each} if each else {} for each in formats]
+    return [
+        {"response_format": {"type": "json_schema", "json_schema": named}},
+        {"response_format": {"type": "json_object", "schema": schema}},
+        {"response_format": {"type": "json_object"}},
+        {},
+    ]
 
 
 def _text_of(content: bytes) -> str:

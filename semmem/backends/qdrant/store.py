@@ -184,13 +184,7 @@ class QdrantStore:
         return await self.engine.ask(operation, collection_name=self.about.name, timeout=timeout, **arguments)
 
     async def _page(
-        self,
-        asked: models.Filter,
-        *,
-        limit: int,
-        fields: Sequence[str] = (),
-        vectors: bool = False,
-        offset: Any = None,
+        self, asked: models.Filter, *, limit: int, fields: Sequence[str] = (), vectors: bool = False, offset: Any = None
     ) -> tuple[Sequence[models.Record], Any]:
         """Points by id, and where the next page begins (None: this was the last). No ``fields``: all of them."""
         found, following = await self._ask(
