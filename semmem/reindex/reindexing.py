@@ -155,10 +155,8 @@ class Reindexing:
         if self.store.target is None:
             await self._drop_in_time()
             return
-        try:
+        with suppress(_Cut, LookupError):
             await self._work(self.store.target)
-        except (_Cut, LookupError):
-            return
 
     async def _follow(self) -> None:
         await self.store.follow()

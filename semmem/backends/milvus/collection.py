@@ -6,7 +6,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -22,7 +22,6 @@ from semmem.ports.errors import StoreError
 WINDOW_MAX = 16_384
 """Milvus refuses more rows than this in one search or query."""
 SPARE_ROWS = 4
-SCAN_BATCH = 1000
 WHATEVER_OTHERS_WROTE = -math.inf
 """As of when others' writes must show: when they do."""
 NOW = math.inf
@@ -46,7 +45,7 @@ class Present:
 
 
 class MilvusCollection:
-    """Every call is made inside ``connection.within``, except ``users`` and ``updated_versions``. ``as_of`` is a time
+    """Every call is made inside ``connection.within``, except ``updated_versions``. ``as_of`` is a time
     of ``own.now``, until which others' writes are seen. Of one user ``rows_max`` rows are read."""
 
     def __init__(self, connection: MilvusConnection, own: OwnWrites, *, rows_max: int) -> None:
@@ -127,23 +126,11 @@ class MilvusCollection:
         answer = await self._connection.call("delete", filter=filter)
         return len(answer) if isinstance(answer, list) else int(answer.get("delete_count", 0))
 
-    async def users(self, reading: Callable[[], AbstractAsyncContextManager[None]], *, timeout_s: float) -> set[str]:
-        """Whose rows there are. Each page is read within ``reading``, and Bounded, as all that iterators read."""
-        found: set[str] = set()
-        scan = self._connection.scan("version > 0", ["user_id"], batch=SCAN_BATCH, timeout_s=timeout_s)
-        async with aclosing(scan):
-            while True:
-                async with reading():
-                    rows = await anext(scan, None)
-                if rows is None:
-                    return found
-                found |= {row["user_id"] for row in rows}
-
     async def updated_versions(self, *, rows_max: int, timeout_s: float) -> dict[str, dict[str, int]]:
         """By user and memory id the highest version of those above 1; of at most about ``rows_max`` rows."""
         highest: defaultdict[str, dict[str, int]] = defaultdict(dict)
         seen = 0
-        scan = self._connection.scan("version > 1", layout.VERSION_FIELDS, batch=SCAN_BATCH, timeout_s=timeout_s)
+        scan = self._connection.scan("version > 1", layout.VERSION_FIELDS, timeout_s=timeout_s)
         async with aclosing(scan):
             async for rows in scan:
                 for row in rows:

@@ -32,6 +32,7 @@ NO_COLLECTION = 100
 NOT_LOADED = 101
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """How Milvus Lite's messages begin when the system refused a write."""
+SCAN_BATCH = 1000
 OTHERS_POLLS = 20
 OTHERS_POLL_S = 0.1
 
@@ -155,9 +156,9 @@ class MilvusConnection:
         with _cancellable():
             return await call(self.collection, timeout=_call_timeout_s.get(), **arguments)
 
-    async def scan(self, filter: str, fields: list[str], *, batch: int, timeout_s: float) -> AsyncGenerator[list[Any]]:
+    async def scan(self, filter: str, fields: list[str], *, timeout_s: float) -> AsyncGenerator[list[Any]]:
         """Batches of every row that matches, whoever's it is."""
-        asked = {"filter": filter, "output_fields": fields, "batch_size": batch, "timeout": timeout_s}
+        asked = {"filter": filter, "output_fields": fields, "batch_size": SCAN_BATCH, "timeout": timeout_s}
         with our_errors("scan"):
             client = await asyncio.to_thread(MilvusClient, **self._options)
             try:

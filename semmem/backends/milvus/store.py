@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -189,10 +189,17 @@ class MilvusStore:
         return list(dict.fromkeys((row["user_id"], row["memory_id"]) for row in rows))
 
     async def users(self) -> set[str]:
-        timeout_s = self.read_timeout_s
-        async with self._connection.within("users", timeout_s):
-            await self._collection.nothing(level="Strong")  # so much the pages show as well
-        return await self._collection.users(self._reads.reading, timeout_s=timeout_s)
+        async with self._connection.within("users", self.read_timeout_s):
+            await self._collection.nothing(level="Strong")  # so much the pages, which are read Bounded, show as well
+        found: set[str] = set()
+        scan = self._connection.scan("version > 0", ["user_id"], timeout_s=self.read_timeout_s)
+        async with aclosing(scan):
+            while True:
+                async with self._reads.reading():
+                    rows = await anext(scan, None)
+                if rows is None:
+                    return found
+                found |= {row["user_id"] for row in rows}
 
     async def fill(self, memories: Sequence[Memory]) -> None:
         """As Fillable says, some hundred rows at a time."""
