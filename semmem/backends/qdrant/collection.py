@@ -24,6 +24,13 @@ LINKS = 16
 """Neighbours of each point in a user's graph, Qdrant's own default."""
 QUANTILE = 0.99
 """Share of a vector's numbers that int8 covers; outliers would cost the others precision (Qdrant's own example)."""
+QUANTISED: dict[Quantisation, models.QuantizationConfig | None] = {
+    "none": None,
+    "int8": models.ScalarQuantization(
+        scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=QUANTILE, always_ram=True)
+    ),
+    "binary": models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True)),
+}
 OTHERS_POLLS = 20
 OTHERS_POLL_S = 0.1
 INDEXED: dict[str, models.PayloadSchemaType | models.KeywordIndexParams] = {
@@ -106,19 +113,10 @@ def _creation(wanted: Collection) -> dict[str, Any]:
         **_local_creation(wanted),
         "vectors_config": {VECTOR: vectors},
         "hnsw_config": models.HnswConfigDiff(m=0, payload_m=LINKS if wanted.index == "HNSW" else 0),
-        "quantization_config": _quantisation(wanted.quantisation),
+        "quantization_config": QUANTISED[wanted.quantisation],
         "shard_number": wanted.shards,
         "replication_factor": wanted.copies,
     }
-
-
-def _quantisation(kind: Quantisation) -> models.QuantizationConfig | None:
-    if kind == "int8":
-        scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=QUANTILE, always_ram=True)
-        return models.ScalarQuantization(scalar=scalar)
-    if kind == "binary":
-        return models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True))
-    return None
 
 
 def described(present: models.CollectionInfo) -> tuple[str, int]:
@@ -146,19 +144,12 @@ def _described(present: models.CollectionInfo) -> dict[str, str]:
     config, vectors = present.config, present.config.params.vectors
     metadata = config.metadata or {}
     params = vectors.get(VECTOR) if isinstance(vectors, dict) else None
+    present_kind = type(config.quantization_config)
     return {
         "schema version": str(metadata.get("semmem.schema", "")),
         "embedding signature": str(metadata.get("semmem.signature", "")),
         "dimension": str(params.size) if params else "",
         "metric": params.distance.value if params else "",
         "index": "HNSW" if config.hnsw_config.payload_m else "FLAT",
-        "quantisation": _named(config.quantization_config),
+        "quantisation": next((name for name, kind in QUANTISED.items() if type(kind) is present_kind), "another"),
     }
-
-
-def _named(present: models.QuantizationConfig | None) -> str:
-    if present is None:
-        return "none"
-    if isinstance(present, models.ScalarQuantization):
-        return "int8"
-    return "binary" if isinstance(present, models.BinaryQuantization) else "another"
