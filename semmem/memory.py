@@ -38,9 +38,11 @@ class MemoryType(StrEnum):
 
 PASSAGES = (MemoryType.PASSAGE, MemoryType.GIST)
 MEMORY_TYPES = tuple(kind for kind in MemoryType if kind not in PASSAGES)
+Types = Sequence[MemoryType]
+"""Those that a call means; none: all but passages."""
 
 
-def are_passages(types: Sequence[MemoryType]) -> bool:
+def are_passages(types: Types) -> bool:
     """Whether a call that names these types means passages. None names both those and memories."""
     return bool(types) and types[0] in PASSAGES
 

@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 
-from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import Hit, Memory, Scope, Types, Vector
 from semmem.ports.errors import StoreUnavailable
 from semmem.ports.storable import check_memory, contains, nearest, page, usable_vector
 from semmem.ports.store import Collection, Described, passages_name
@@ -43,14 +43,7 @@ class InProcessStore:
             memories[memory.id] = kept
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         """As the port says; every write shows at once, so ``as_of`` changes nothing."""
         self._check_open()
@@ -63,7 +56,7 @@ class InProcessStore:
         return _copy(memory) if memory is not None and contains(scope, memory) else None
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         self._check_open()
         return [_copy(memory) for memory in page(self._in(scope, types), limit=limit, offset=offset)]
@@ -74,16 +67,14 @@ class InProcessStore:
         self._remove(scope.user, [memory_id])
         return True
 
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
+    async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         self._check_open()
         until = math.inf if said_until is None else said_until
         doomed = [memory.id for memory in self._in(scope, types) if memory.said_at <= until]
         self._remove(scope.user, doomed)
         return len(doomed)
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         self._check_open()
         return sum(1 for _ in self._in(scope, types))
 
@@ -118,7 +109,7 @@ class InProcessStore:
     def __len__(self) -> int:
         return sum(map(len, self._users.values()))
 
-    def _in(self, scope: Scope, types: Sequence[MemoryType]) -> Iterator[Memory]:
+    def _in(self, scope: Scope, types: Types) -> Iterator[Memory]:
         memories = self._users.get(scope.user, {}).values()
         return (memory for memory in memories if contains(scope, memory, types))
 

@@ -18,9 +18,9 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from semmem.backends import worker_child
@@ -60,8 +60,7 @@ class WorkerProcess:
         wall_s = WALL_FACTOR * budget_s
         asked = pickle.dumps((budget_s, wall_s + ORPHAN_GRACE_S, work, args))
         async with self._turn:
-            process = await self._started()
-            await self._load(process, work)
+            process = await self._ready(work)
             try:
                 async with asyncio.timeout(wall_s):
                     answer = await self._in_thread(_exchanged, process, asked)
@@ -88,33 +87,25 @@ class WorkerProcess:
         await self._end()
         await asyncio.to_thread(self._thread.shutdown)
 
-    async def _started(self) -> Child:
+    async def _ready(self, work: Callable[..., Any]) -> Child:
+        """The child, which has imported what ``work`` needs: whoever unpickles a function imports its module. What
+        fails leaves no child behind."""
         if self._closed:
             raise WorkUnavailable("the worker process is closed")
-        if self._process is not None and self._process.poll() is None:
-            return self._process
-        await self._end()
-        async with self._starting():
-            self._process = process = await self._in_thread(_spawn)
-            self._loaded.clear()
-            async with asyncio.timeout(self._start_timeout_s):
-                await self._in_thread(_read, process)
-            return process
-
-    async def _load(self, process: Child, work: Callable[..., Any]) -> None:
-        """Whoever unpickles a function imports its module."""
-        if work.__module__ in self._loaded:
-            return
-        asked = pickle.dumps((self._start_timeout_s, self._start_timeout_s + ORPHAN_GRACE_S, callable, (work,)))
-        async with self._starting(), asyncio.timeout(self._start_timeout_s):
-            await self._in_thread(_exchanged, process, asked)
-            self._loaded.add(work.__module__)
-
-    @asynccontextmanager
-    async def _starting(self) -> AsyncIterator[None]:
-        """What fails inside leaves no child behind."""
         try:
-            yield
+            process = self._process
+            if process is None or process.poll() is not None:
+                await self._end()
+                self._process = process = await self._in_thread(_spawn)
+                self._loaded.clear()
+                async with asyncio.timeout(self._start_timeout_s):
+                    await self._in_thread(_read, process)
+            if work.__module__ not in self._loaded:
+                asked = pickle.dumps((self._start_timeout_s, self._start_timeout_s + ORPHAN_GRACE_S, callable, (work,)))
+                async with asyncio.timeout(self._start_timeout_s):
+                    await self._in_thread(_exchanged, process, asked)
+                self._loaded.add(work.__module__)
+            return process
         except (OSError, EOFError, TimeoutError) as error:
             await self._end()
             raise WorkUnavailable(f"the worker process did not start: {type(error).__name__}") from None

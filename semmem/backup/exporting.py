@@ -23,18 +23,18 @@ class Known(Protocol):
     async def users_due(self, *, maintained_before: float, limit: int) -> list[str]: ...
 
 
+@dataclass(frozen=True, slots=True)
 class Everybody:
     """Both are asked: rows that are being moved may be missing in the store's answer, and users whom nobody has told
     the journal of in the other."""
 
-    def __init__(self, store: Enumerable, known: Known) -> None:
-        self._store = store
-        self._known = known
+    store: Enumerable
+    known: Known
 
     async def users(self) -> list[str]:
         """Whoever has memories, or had some as far as the journal knows. Raises StoreError and JournalError."""
-        known = await self._known.users_due(maintained_before=math.inf, limit=USERS_MAX)
-        return sorted(await self._store.users() | set(known))
+        known = await self.known.users_due(maintained_before=math.inf, limit=USERS_MAX)
+        return sorted(await self.store.users() | set(known))
 
 
 @dataclass(eq=False, repr=False)
@@ -60,17 +60,14 @@ class Exports:
         for user in users:
             memories = await everything(self.store, user)
             if memories:
-                uses, versions = await self.records.uses(user), await self._versions(user, memories)
+                uses, recorded = await self.records.uses(user), await self.records.recorded_ids(user)
+                ids = [memory.id for memory in memories if memory.id in recorded]
+                versions = {memory_id: await self.records.versions(Scope(user), memory_id) for memory_id in ids}
                 told.users += 1
                 told.memories += len(memories)
                 told.versions += sum(map(len, versions.values()))
                 yield await asyncio.to_thread(_written, memories, versions, uses)
         yield lines.digested(told)
-
-    async def _versions(self, user: str, memories: Sequence[Memory]) -> dict[str, list[Memory]]:
-        recorded = await self.records.recorded_ids(user)
-        ids = [memory.id for memory in memories if memory.id in recorded]
-        return {memory_id: await self.records.versions(Scope(user), memory_id) for memory_id in ids}
 
 
 def _written(memories: Sequence[Memory], versions: Mapping[str, Sequence[Memory]], uses: Mapping[str, Uses]) -> bytes:

@@ -9,7 +9,6 @@ changed byte is found with its line; a line that a person wrote may go without. 
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
 import re
 from hashlib import blake2b
@@ -142,11 +141,8 @@ def read_line(line: bytes) -> Line:
     try:
         return _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Unreadable(f"not a line of this format: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, msgspec.MsgspecError) else type(error).__name__
+        reason = str(error) if isinstance(error, msgspec.MsgspecError) else type(error).__name__
+        raise Unreadable(f"not a line of this format: {reason}") from None
 
 
 def memory_of(line: MemoryLine | VersionLine) -> Memory:
@@ -175,7 +171,7 @@ def _vector(text: str | None) -> Vector | None:
         return None
     try:
         raw = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise Unreadable("embedding is not base64") from None
     if not raw or len(raw) % 4:
         raise Unreadable("embedding is not a row of 32-bit floats")

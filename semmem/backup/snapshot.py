@@ -93,8 +93,9 @@ class Snapshots:
         yield frame({"progress": "copied; computing digests"})
         manifest = await asyncio.to_thread(self._assembled, copies, taken_at)
         for name in manifest["files"]:
-            async for chunk in _chunks(self.spool / name):
-                yield file_frame(name, chunk)
+            with await asyncio.to_thread((self.spool / name).open, "rb") as file:
+                while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+                    yield file_frame(name, chunk)
         yield frame({"manifest": manifest})
 
     async def _copy_changed(self, copies: _Copies, changed: set[str]) -> None:
@@ -165,9 +166,3 @@ class _Copies:
                         new.write(old.read(size))
             new.write(lines.digested(end))
         self._path.unlink(missing_ok=True)
-
-
-async def _chunks(path: Path) -> AsyncIterator[bytes]:
-    with await asyncio.to_thread(path.open, "rb") as file:
-        while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
-            yield chunk

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector, are_passages
+from semmem.memory import PASSAGES, Hit, Memory, Scope, Types, Vector, are_passages
 from semmem.passages.pieces import is_passage
 from semmem.ports.store import Collection, Collections, Described, Lagging, Store, list_all, passages_name
-
-Types = Sequence[MemoryType]
 
 
 class Shelves:
@@ -34,14 +32,7 @@ class Shelves:
         await self._of([memory.type]).put(scope, memory)
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Types = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         return await self._of(types).search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Scope, Vector, are_passages
+from semmem.memory import PASSAGES, Hit, Memory, Scope, Types, Vector, are_passages
 from semmem.ports.errors import StoreMismatch
 
 
@@ -35,14 +35,7 @@ class Store(Protocol):
         """
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         """The nearest active, unexpired memories, best first, ``score`` = ``cosine``. Passages carry their embeddings,
         memories need not.
@@ -56,7 +49,7 @@ class Store(Protocol):
         """One memory of any status, or None when this scope has none with that id."""
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """Memories of any status, newest ``created_at`` first (ties by id). Without ``vectors`` they may come without
         their embeddings: whoever shows them needs none, and they are most of what is read."""
@@ -64,15 +57,13 @@ class Store(Protocol):
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         """Remove every version of one memory. False when there was none."""
 
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
+    async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         """Remove every memory of the scope, until a read that sees every write finds none; how many there were.
 
         ``said_until``: only those that were said then or before.
         """
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         """How many memories (not versions) the scope has, of any status."""
 
     async def health(self) -> None:
@@ -170,14 +161,7 @@ class StoreWrapper:
             await self._store.put(scope, memory)
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         with self.around(StoreCall("search")):
             return await self._store.search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
@@ -187,7 +171,7 @@ class StoreWrapper:
             return await self._store.get(scope, memory_id)
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         with self.around(StoreCall("list")):
             return await self._store.list(scope, types=types, limit=limit, offset=offset, vectors=vectors)
@@ -196,13 +180,11 @@ class StoreWrapper:
         with self.around(StoreCall("forget", scope.user, memory_id, writes=True)):
             return await self._store.forget(scope, memory_id)
 
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
+    async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         with self.around(StoreCall("forget_scope", scope.user, None, True, are_passages(types))):
             return await self._store.forget_scope(scope, types=types, said_until=said_until)
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         with self.around(StoreCall("count")):
             return await self._store.count(scope, types=types)
 
@@ -256,9 +238,7 @@ class Collections(Protocol):
         """As DiskBound says; nothing where there is no disk of this machine."""
 
 
-async def list_all(
-    store: Store, scope: Scope, *, types: Sequence[MemoryType] = (), vectors: bool = True
-) -> list[Memory]:
+async def list_all(store: Store, scope: Scope, *, types: Types = (), vectors: bool = True) -> list[Memory]:
     """All that the store has of these types in the scope, of any status. Raises StoreError."""
     number = await store.count(scope, types=types)
     return await store.list(scope, types=types, limit=number, vectors=vectors) if number else []
@@ -293,12 +273,12 @@ def passages_name(name: str) -> str:
     return f"{name}_passages"
 
 
-def check_same(what: str, wanted: Mapping[str, str], found: Mapping[str, str], remedy: str) -> None:
+def check_same(what: str, wanted_and_found: Mapping[str, tuple[str, str]], remedy: str) -> None:
     """Raises StoreMismatch, which names what of a collection is another than wanted."""
     differences = [
-        f"{name} {found[name] or 'unknown'} (configured: {value})"
-        for name, value in wanted.items()
-        if found[name] != value
+        f"{name} {found or 'unknown'} (configured: {wanted})"
+        for name, (wanted, found) in wanted_and_found.items()
+        if found != wanted
     ]
     if differences:
         raise StoreMismatch(f"{what} has {', '.join(differences)}. {remedy}")

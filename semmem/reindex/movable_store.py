@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 from semmem.lifecycle.write_gate import UnderWay
-from semmem.memory import Hit, Memory, MemoryStatus, MemoryType, Scope, Vector
+from semmem.memory import Hit, Memory, MemoryStatus, Scope, Types, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError, StoreError, StoreMismatch, StoreUnavailable
 from semmem.ports.reindexing import ReindexRecords, ReindexState
@@ -204,21 +204,15 @@ class MovableStore:
     # --- reads -------------------------------------------------------------------------------------------------------
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         """As the port says. Without ``as_of``, some of a user who has no new vectors yet may be missing."""
         live, target = self.live.store, self.target
         if target is None or not self.lacks_vectors:
             return await live.search(scope, vector, limit=limit, now=now, types=types, as_of=as_of)
         if as_of is not None:
-            memories = await self._embedded(target, await live.list(scope, types=types, limit=ALL))
+            told = await _with_vectors_of(target, await live.list(scope, types=types, limit=ALL))
+            memories = await asyncio.gather(*map(self._with_own_vector, told))
             return await asyncio.to_thread(nearest, memories, vector, limit, now)
         hits = await target.store.search(scope, vector, limit=limit, now=now, types=types)
         there = {memory.id: memory.version for memory in await live.list(scope, types=types, limit=ALL)}
@@ -232,7 +226,7 @@ class MovableStore:
         return None if memory is None else _with_vector_of(memory, other)
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. All of them have vectors, or none: some without would stand behind the others."""
         live, target = self.live.store, self.target
@@ -244,7 +238,7 @@ class MovableStore:
         self.wants(scope.user)
         return [replace(memory, embedding=None) for memory in told]
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         return await self.live.store.count(scope, types=types)
 
     async def health(self) -> None:
@@ -277,9 +271,7 @@ class MovableStore:
             result, *_ = [await part.store.forget(scope, memory_id) for part in parts]
         return result
 
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
+    async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         with self._everywhere() as parts:
             result, *_ = [await part.store.forget_scope(scope, types=types, said_until=said_until) for part in parts]
         return result
@@ -307,11 +299,8 @@ class MovableStore:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    async def _embedded(self, target: Part, memories: Sequence[Memory]) -> Sequence[Memory]:
-        """With vectors: those that the target keeps, or made now."""
-        return await asyncio.gather(*map(self._with_own_vector, await _with_vectors_of(target, memories)))
-
     async def _with_own_vector(self, memory: Memory) -> Memory:
+        """One that the target does not keep is made now."""
         if _has_vector_if_needed(memory):
             return memory
         try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.writes import Writes
@@ -59,21 +59,21 @@ class Moved:
     is_whole: bool = True
 
 
+@dataclass(eq=False, repr=False)
 class Mover:
     """Raises Busy, StoreError, JournalError and EmbedderError; LookupError where nothing is to be moved any more."""
 
-    def __init__(self, store: MovableStore, embedder: Embedder, records: WriteRecords, holds: Holds) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._records = records
-        self._holds = holds
-        self._unusable: set[tuple[str, Key]] = set()
+    store: MovableStore
+    embedder: Embedder
+    records: WriteRecords
+    holds: Holds
+    _unusable: set[tuple[str, Key]] = field(init=False, default_factory=set)
 
     async def difference(self, user: str) -> Difference:
         """Between both sides, of one user."""
         target = self._target()
         present = {memory.id: memory for memory in await everything(target, user)}
-        source = await everything(self._store.live.store, user)
+        source = await everything(self.store.live.store, user)
         missing = [memory for memory in source if not self._is_there(memory, present.get(memory.id))]
         extra = [*(present.keys() - {memory.id for memory in source})]
         return Difference(len(source), missing, extra, {memory.id: memory.version for memory in present.values()})
@@ -85,20 +85,22 @@ class Mover:
             left = SLICE if embed_max is None else min(SLICE, embed_max - embedded)
             if (difference.missing and left <= 0) or idle >= ROUNDS_MAX:
                 return Moved(difference.memories - len(difference.missing), embedded, is_whole=False)
-            vectors = await self._vectors(user, difference.missing[:left])
+            some = difference.missing[:left]
+            made = await asyncio.gather(*map(self._vector, some))
+            vectors = {(memory.id, memory.version): vector for memory, vector in zip(some, made, strict=True)}
             embedded += len(vectors)
             idle = 0 if vectors else idle + 1
-            async with self._holds.held(user) as hold_id:
-                await self._write(user, vectors, Writes(self._target(), self._records, hold_id))
-        self._store.is_whole(user)
+            async with self.holds.held(user) as hold_id:
+                await self._write(user, vectors, Writes(self._target(), self.records, hold_id))
+        self.store.is_whole(user)
         return Moved(difference.memories, embedded)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _target(self) -> Collection:
-        if self._store.target is None:
+        if self.store.target is None:
             raise LookupError
-        return self._store.target.store
+        return self.store.target.store
 
     def _is_there(self, memory: Memory, present: Memory | None) -> bool:
         if present is None or present.version != memory.version:
@@ -106,7 +108,7 @@ class Mover:
         return present.embedding is not None or (memory.user, (memory.id, memory.version)) in self._unusable
 
     async def _write(self, user: str, vectors: Mapping[Key, Vector | None], writes: Writes) -> None:
-        self._store.written_elsewhere(user)  # from here on what other processes did shows at once
+        self.store.written_elsewhere(user)  # from here on what other processes did shows at once
         difference, target = await self.difference(user), self._target()
         for memory_id in difference.extra:
             await target.forget(Scope(user), memory_id)
@@ -114,29 +116,19 @@ class Mover:
         new = [replace(memory, embedding=vectors[memory.id, memory.version]) for memory in told]
         allowed = [memory for memory in new if await writes.allowed(memory)]
         await target.fill([memory for memory in allowed if memory.id not in difference.present])
-        for memory in allowed:
-            await self._put_over(target, memory, difference.present.get(memory.id))
+        for memory in [memory for memory in allowed if memory.id in difference.present]:
+            if difference.present[memory.id] >= memory.version:  # to put the same version again would change nothing
+                await target.forget(Scope(user), memory.id)
+            await target.put(Scope(user), memory)
         for memory in allowed:
             if not await writes.may_stay(memory):
                 await writes.retract(memory)
 
-    async def _put_over(self, target: Collection, memory: Memory, present: int | None) -> None:
-        """In the place of what is there. The same version again would change nothing, so it goes first."""
-        if present is None:
-            return
-        if present >= memory.version:
-            await target.forget(Scope(memory.user), memory.id)
-        await target.put(Scope(memory.user), memory)
-
-    async def _vectors(self, user: str, memories: Sequence[Memory]) -> dict[Key, Vector | None]:
-        made = await asyncio.gather(*map(self._vector, memories))
-        return {(memory.id, memory.version): vector for memory, vector in zip(memories, made, strict=True)}
-
     async def _vector(self, memory: Memory) -> Vector | None:
         """None: this text can have none, while others can. Raises EmbedderError when nothing can be embedded now."""
         try:
-            return await self._embedder.embed(unquoted(memory.content))
+            return await self.embedder.embed(unquoted(memory.content))
         except EmbedderError:
-            await self._embedder.embed(PROBE)
+            await self.embedder.embed(PROBE)
             self._unusable.add((memory.user, (memory.id, memory.version)))
             return None

@@ -13,11 +13,11 @@ nothing, and what was read is always right, since the former collection decides 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
 from semmem.lifecycle.holds import Busy
 from semmem.ports.errors import SemmemError, StoreMismatch
@@ -31,12 +31,6 @@ WANTED_MAX = 3
 BUSY_PAUSE_S = 0.2
 PASSES_MAX = 5
 """Of verification in a row, while users are written to between two looks."""
-
-
-class Everybody(Protocol):
-    """Who has memories. Raises StoreError and JournalError."""
-
-    async def users(self) -> Sequence[str]: ...
 
 
 class _Cut(Exception):
@@ -54,7 +48,8 @@ class Reindexing:
     store: MovableStore
     mover: Mover
     records: ReindexRecords
-    everybody: Everybody
+    everybody: Callable[[], Awaitable[Sequence[str]]]
+    """Who has memories. Raises StoreError and JournalError."""
     _: KW_ONLY
     clock: Callable[[], float]
     moved: Callable[[str], None] = lambda _user: None
@@ -160,10 +155,8 @@ class Reindexing:
         if self.store.target is None:
             await self._drop_in_time()
             return
-        try:
+        with suppress(_Cut, LookupError):
             await self._work(self.store.target)
-        except (_Cut, LookupError):
-            return
 
     async def _follow(self) -> None:
         await self.store.follow()
@@ -235,7 +228,7 @@ class Reindexing:
             known = self.known = replace(known, embedded=known.embedded + await self._move_wanted())
             moved = await self._move(user)
             busy += [] if moved else [user]
-            known = self.known = _counted(known, moved, user)
+            known = self.known = replace(_counted(known, moved), position=_digest(user))
             if number % NOTE_USERS == 0:
                 await self._note(known)
         await self._note(known)
@@ -245,7 +238,7 @@ class Reindexing:
             for user in list(busy):
                 if moved := await self._move(user):
                     busy.remove(user)
-                    known = _counted(known, moved, None)
+                    known = _counted(known, moved)
         await self._note(known)
         return known
 
@@ -290,7 +283,7 @@ class Reindexing:
                     again.append(user)
                     await self._move(user)
                 else:
-                    known = _counted(known, Moved(difference.memories), None)
+                    known = _counted(known, Moved(difference.memories))
                 if number % NOTE_USERS == 0:
                     await self._note(known)
             if not again:
@@ -304,7 +297,7 @@ class Reindexing:
         which may be kept of users that are erased."""
         target = self.store.target
         left_over = await target.store.users() if target is not None else set[str]()
-        return sorted({*await self.everybody.users(), *left_over}, key=_digest)
+        return sorted({*await self.everybody(), *left_over}, key=_digest)
 
     async def _note(self, known: Reindex) -> None:
         """Raises _Cut when another process has taken over."""
@@ -316,9 +309,7 @@ class Reindexing:
         return await self.records.claim_reindex(self.store.name, now=self.clock(), lease_s=self.lease_s)
 
 
-def _counted(known: Reindex, moved: Moved | None, position: str | None) -> Reindex:
-    """``position`` None: of one that was busy before."""
-    known = known if position is None else replace(known, position=_digest(position))
+def _counted(known: Reindex, moved: Moved | None) -> Reindex:
     if moved is None:
         return known
     return replace(

@@ -166,7 +166,7 @@ def reindexing(
         store,
         Mover(store, patient, journal, holds),
         journal,
-        Everybody(store, journal),
+        Everybody(store, journal).users,
         clock=time.time,
         moved=moved,
         tell=_tell,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from semmem.ports.errors import StoreError
@@ -66,7 +66,9 @@ class BackgroundFlush:
         failed = False
         while True:
             await self._some.wait()
-            await self._enough_or_interval()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._interval_s):
+                    await self._enough.wait()
             flushing = self._waiting
             try:
                 await self._flush()
@@ -77,21 +79,11 @@ class BackgroundFlush:
                 await asyncio.sleep(self._interval_s)
             else:
                 failed = False
-                self._flushed(flushing)
-
-    async def _enough_or_interval(self) -> None:
-        try:
-            async with asyncio.timeout(self._interval_s):
-                await self._enough.wait()
-        except TimeoutError:
-            return
-
-    def _flushed(self, rows: int) -> None:
-        self._waiting -= rows
-        self._some.clear()
-        self._enough.clear()
-        if self._waiting:
-            self.wrote(0)
+                self._waiting -= flushing
+                self._some.clear()
+                self._enough.clear()
+                if self._waiting:
+                    self.wrote(0)
 
 
 class Reads:

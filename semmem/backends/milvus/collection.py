@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
+from semmem.backends.milvus import rows as layout
 from semmem.backends.milvus.connection import MilvusConnection
 from semmem.backends.milvus.indexes import INDEXES
-from semmem.backends.milvus.own_writes import CAUGHT_UP_S, Consistency, OwnWrites
-from semmem.backends.milvus.rows import (
-    ALL_FIELDS,
-    FOUND_FIELDS,
-    INLINE_ROWS_MAX,
-    SCOPE_FIELDS,
-    VECTOR_FIELD,
-    VERSION_FIELDS,
-    Row,
-    is_retrievable,
-    memory_filter,
-    newest,
-    rows_filter,
-    rows_of,
-    search_filter,
-    user_filter,
-    with_cosine,
-)
-from semmem.memory import MemoryType, Scope, Vector, are_passages
+from semmem.backends.milvus.own_writes import Consistency, OwnWrites
+from semmem.backends.milvus.rows import Row
+from semmem.memory import Scope, Types, Vector, are_passages
 from semmem.ports.errors import StoreError
 
 WINDOW_MAX = 16_384
 """Milvus refuses more rows than this in one search or query."""
 SPARE_ROWS = 4
-DELETE_BATCH = 500
-SCAN_BATCH = 1000
 WHATEVER_OTHERS_WROTE = -math.inf
 """As of when others' writes must show: when they do."""
 NOW = math.inf
@@ -63,26 +45,19 @@ class Present:
 
 
 class MilvusCollection:
-    """Every call is made inside ``connection.within``, except ``users`` and ``updated_versions``. ``as_of`` is a time
+    """Every call is made inside ``connection.within``, except ``updated_versions``. ``as_of`` is a time
     of ``own.now``, until which others' writes are seen. Of one user ``rows_max`` rows are read."""
 
-    def __init__(self, connection: MilvusConnection, own: OwnWrites, *, index: str, rows_max: int) -> None:
+    def __init__(self, connection: MilvusConnection, own: OwnWrites, *, rows_max: int) -> None:
         self._connection = connection
         self._own = own
-        self._index = INDEXES[index]
+        self._index = INDEXES[connection.index]
         self._rows_max = rows_max
 
     # --- of one user -------------------------------------------------------------------------------------------------
 
     async def nearest(
-        self,
-        query: Vector,
-        scope: Scope,
-        types: Sequence[MemoryType],
-        now: float,
-        *,
-        limit: int,
-        as_of: float | None,
+        self, query: Vector, scope: Scope, types: Types, now: float, *, limit: int, as_of: float | None
     ) -> list[Row]:
         """Rows of the nearest memories with their ``cosine``, at least ``limit`` where there are as many. ``as_of`` in
         seconds since the epoch: then they are the nearest, whatever the index. With None nothing is waited for, and a
@@ -92,21 +67,22 @@ class MilvusCollection:
         if as_of is not None:
             since = began - (time.time() - as_of)
             if not self._index.is_exact:
-                present = await self.present(scope.user, None, ALL_FIELDS, as_of=since)
+                present = await self.present(scope.user, None, layout.ALL_FIELDS, as_of=since)
                 if not present.is_cut:
-                    return await _ranked(present.rows, query, scope, types, now)
+                    return await layout.over(present.rows, layout.ranked, query, scope, types, now)
             level = self._own.level(scope.user, began, since)
         asked = {
             "data": [query.tolist()],
-            "anns_field": VECTOR_FIELD,
-            "filter": search_filter(scope, types, now),
-            "output_fields": ALL_FIELDS if are_passages(types) else FOUND_FIELDS,
+            "anns_field": layout.VECTOR_FIELD,
+            "filter": layout.search_filter(scope, types, now),
+            "output_fields": layout.ALL_FIELDS if are_passages(types) else layout.FOUND_FIELDS,
             "consistency_level": level,
         }
         found = await self._alive(asked, limit, lambda rows: self._own.alive(scope.user, rows, began))
-        self._answered(scope.user, level, began)
-        own = (row for row in self._own.rows(scope.user, began) if is_retrievable(row, scope, types, now))
-        return newest([*found, *(with_cosine(row, query) for row in own)])
+        if level == "Strong":
+            self._own.settled(scope.user, began)
+        own = (row for row in self._own.rows(scope.user, began) if layout.is_retrievable(row, scope, types, now))
+        return layout.newest([*found, *(layout.with_cosine(row, query) for row in own)])
 
     async def _alive(self, asked: dict[str, Any], limit: int, alive: Callable[[Iterable[Row]], list[Row]]) -> list[Row]:
         """Of the rows found, those that ``alive`` leaves.
@@ -118,68 +94,43 @@ class MilvusCollection:
         while True:
             params = {"params": self._index.search(wanted)}
             hits = (await self._connection.call("search", limit=wanted, search_params=params, **asked))[0]
-            rows = newest(alive(map(_found, hits)))
+            rows = layout.newest(alive(map(_found, hits)))
             if len(rows) >= limit or len(hits) < wanted or wanted == WINDOW_MAX:
                 return rows
             wanted = min(4 * wanted, WINDOW_MAX)
 
     async def present(self, user: str, memory_id: str | None, fields: Sequence[str], *, as_of: float) -> Present:
         """Every version of every memory, or of one."""
-        filter = user_filter(user) if memory_id is None else memory_filter(user, memory_id)
+        filter = layout.user_filter(user) if memory_id is None else layout.memory_filter(user, memory_id)
         began, limit = self._own.now(), self._rows_max + 1
         level = self._own.level(user, began, as_of)
         answer = await self.rows(filter, fields, limit=limit, level=level)
-        self._answered(user, level, began)
+        if level == "Strong":
+            self._own.settled(user, began)
         own = {row["id"]: row for row in self._own.rows(user, began) if memory_id in (None, row["memory_id"])}
         alive = (row for row in self._own.alive(user, answer, began) if row["id"] not in own)
         return Present([*alive, *own.values()], self._rows_max, is_cut=len(answer) == limit)
-
-    async def before_a_put(self, user: str, memory_id: str) -> list[Row]:
-        return (await self.present(user, memory_id, SCOPE_FIELDS, as_of=self._own.now() - CAUGHT_UP_S)).rows
-
-    def _answered(self, user: str, level: Consistency, began: float) -> None:
-        if level == "Strong":
-            self._own.settled(user, began)
 
     # --- of anybody --------------------------------------------------------------------------------------------------
 
     async def rows(self, filter: str, fields: Sequence[str], *, limit: int, level: Consistency) -> Sequence[Row]:
         asked = {"filter": filter, "output_fields": list(fields), "limit": limit, "consistency_level": level}
-        return rows_of(await self._connection.call("query", **asked))
+        return layout.rows_of(await self._connection.call("query", **asked))
 
     async def nothing(self, *, level: Consistency) -> None:
         """One round trip that reads no row."""
-        await self.rows(rows_filter([""]), ["id"], limit=1, level=level)
-
-    async def insert(self, *rows: Row) -> None:
-        await self._connection.call("insert", data=list(rows))
-
-    async def delete_rows(self, row_ids: Iterable[str]) -> None:
-        for part in batches(row_ids, DELETE_BATCH):
-            await self.delete(rows_filter(part))
+        await self.rows(layout.rows_filter([""]), ["id"], limit=1, level=level)
 
     async def delete(self, filter: str) -> int:
         """How many rows went: Lite names them, a server counts them."""
         answer = await self._connection.call("delete", filter=filter)
         return len(answer) if isinstance(answer, list) else int(answer.get("delete_count", 0))
 
-    async def users(self, reading: Callable[[], AbstractAsyncContextManager[None]], *, timeout_s: float) -> set[str]:
-        """Whose rows there are. Each page is read within ``reading``, and Bounded, as all that iterators read."""
-        found: set[str] = set()
-        scan = self._connection.scan("version > 0", ["user_id"], batch=SCAN_BATCH, timeout_s=timeout_s)
-        async with aclosing(scan):
-            while True:
-                async with reading():
-                    rows = await anext(scan, None)
-                if rows is None:
-                    return found
-                found |= {row["user_id"] for row in rows}
-
     async def updated_versions(self, *, rows_max: int, timeout_s: float) -> dict[str, dict[str, int]]:
         """By user and memory id the highest version of those above 1; of at most about ``rows_max`` rows."""
         highest: defaultdict[str, dict[str, int]] = defaultdict(dict)
         seen = 0
-        scan = self._connection.scan("version > 1", VERSION_FIELDS, batch=SCAN_BATCH, timeout_s=timeout_s)
+        scan = self._connection.scan("version > 1", layout.VERSION_FIELDS, timeout_s=timeout_s)
         async with aclosing(scan):
             async for rows in scan:
                 for row in rows:
@@ -193,17 +144,6 @@ class MilvusCollection:
 
 def _found(hit: Any) -> Row:
     return {**hit["entity"], "cosine": max(-1.0, min(1.0, float(hit["distance"])))}
-
-
-async def _ranked(
-    rows: Sequence[Row], query: Vector, scope: Scope, types: Sequence[MemoryType], now: float
-) -> list[Row]:
-    """Every memory that may be found, with its cosine; of many, beside the event loop."""
-
-    def ranked() -> list[Row]:
-        return [with_cosine(row, query) for row in newest(rows) if is_retrievable(row, scope, types, now)]
-
-    return ranked() if len(rows) <= INLINE_ROWS_MAX else await asyncio.to_thread(ranked)
 
 
 def batches(items: Iterable[Item], size: int) -> Iterable[list[Item]]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeVar
 
 from pymilvus import MilvusClient
 
 from semmem.backends.disk_room import require_room
-from semmem.backends.milvus.connection import client_options, connected, our_errors, server_options
+from semmem.backends.milvus.connection import client_options, our_errors, server_options
 from semmem.backends.milvus.lite import MilvusLiteProcess
 from semmem.backends.milvus.rows import VECTOR_FIELD
 from semmem.backends.milvus.store import MilvusStore
@@ -63,7 +64,7 @@ class MilvusCollections:
                 return await asyncio.to_thread(self._connected, work)
 
     def _connected(self, work: Callable[[MilvusClient], T]) -> T:
-        with connected(client_options(self.server, self.timeout_s)) as client:
+        with closing(MilvusClient(**client_options(self.server, self.timeout_s))) as client:
             return work(client)
 
     def _found(self, client: MilvusClient) -> tuple[Described | None, list[Described]]:

@@ -11,7 +11,7 @@ import errno
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
@@ -32,6 +32,7 @@ NO_COLLECTION = 100
 NOT_LOADED = 101
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """How Milvus Lite's messages begin when the system refused a write."""
+SCAN_BATCH = 1000
 OTHERS_POLLS = 20
 OTHERS_POLL_S = 0.1
 
@@ -65,16 +66,6 @@ def server_options(
 def client_options(server: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
     """What both pymilvus clients take."""
     return {**server, "dedicated": True, "grpc_options": _GRPC_OPTIONS, "timeout": timeout_s}
-
-
-@contextmanager
-def connected(options: Mapping[str, Any]) -> Iterator[MilvusClient]:
-    """The blocking client."""
-    client = MilvusClient(**options)
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 @dataclass(eq=False, repr=False)
@@ -151,7 +142,11 @@ class MilvusConnection:
         except MilvusException as error:
             if error.code != NOT_LOADED:
                 raise
-        await self._load_again()
+        # After a restart. Many calls may find out at once: one load serves them all, and outlives a caller whose
+        # deadline passes, so that a later call finds the collection loaded.
+        if self._loading is None or self._loading.done():
+            self._loading = self._tasks.spawn(self._load())
+        await asyncio.shield(self._loading)
         return await self._call_once(operation, **arguments)
 
     async def _call_once(self, operation: str, **arguments: Any) -> Any:
@@ -161,9 +156,9 @@ class MilvusConnection:
         with _cancellable():
             return await call(self.collection, timeout=_call_timeout_s.get(), **arguments)
 
-    async def scan(self, filter: str, fields: list[str], *, batch: int, timeout_s: float) -> AsyncGenerator[list[Any]]:
+    async def scan(self, filter: str, fields: list[str], *, timeout_s: float) -> AsyncGenerator[list[Any]]:
         """Batches of every row that matches, whoever's it is."""
-        asked = {"filter": filter, "output_fields": fields, "batch_size": batch, "timeout": timeout_s}
+        asked = {"filter": filter, "output_fields": fields, "batch_size": SCAN_BATCH, "timeout": timeout_s}
         with our_errors("scan"):
             client = await asyncio.to_thread(MilvusClient, **self._options)
             try:
@@ -173,15 +168,6 @@ class MilvusConnection:
                 await asyncio.to_thread(iterator.close)
             finally:
                 await asyncio.to_thread(client.close)
-
-    async def _load_again(self) -> None:
-        """After a restart collections are not loaded. Many calls may find out at once; one load serves them all.
-
-        The load outlives a caller whose deadline passes, so that a later call finds the collection loaded.
-        """
-        if self._loading is None or self._loading.done():
-            self._loading = self._tasks.spawn(self._load())
-        await asyncio.shield(self._loading)
 
     async def _load(self) -> None:
         if self._client is not None:
@@ -193,14 +179,18 @@ class MilvusConnection:
 
     def _prepare(self) -> str:
         name, timeout_s = self.collection, self.open_timeout_s
-        with connected(self._options) as client:
+        with closing(MilvusClient(**self._options)) as client:
             version = str(client.get_server_version(timeout=timeout_s))
             check_server_has(self.index, version)
             ensure(lambda: client.has_collection(name, timeout=timeout_s), lambda: self._create_collection(client))
             ensure(lambda: bool(client.list_indexes(name, timeout=timeout_s)), lambda: self._create_index(client))
-            remedy = "Configure what it was made with, reindex it, or name another collection."
-            check_same(f"the Milvus collection {name}", self._expected(), self._describe(client), remedy)
-            self._load_at_open(client)
+            self._check(client)
+            try:
+                client.load_collection(name, timeout=timeout_s)
+            except MilvusException as error:
+                if error.code != NOT_LOADED:  # seen once in a while from load_collection itself
+                    raise
+                client.load_collection(name, timeout=timeout_s)
             return version
 
     def _create_collection(self, client: MilvusClient) -> None:
@@ -223,34 +213,21 @@ class MilvusConnection:
         # Of a collection that has no rows yet there is nothing to wait for; pymilvus would sleep half a second.
         client.create_index(self.collection, parameters, timeout=self.open_timeout_s, sync=False)
 
-    def _expected(self) -> dict[str, str]:
-        return {
-            "schema version": str(SCHEMA_VERSION),
-            "embedding signature": self.signature,
-            "dimension": str(self.dimension),
-            "metric": METRIC,
-            "index": self.index,
-        }
-
-    def _describe(self, client: MilvusClient) -> dict[str, str]:
+    def _check(self, client: MilvusClient) -> None:
+        """Raises StoreMismatch."""
         collection = client.describe_collection(self.collection, timeout=self.open_timeout_s)
         vectors = [field for field in collection["fields"] if field["name"] == VECTOR_FIELD]
         index = client.describe_index(self.collection, VECTOR_FIELD, timeout=self.open_timeout_s) or {}
-        return {
-            "schema version": collection["properties"].get("semmem.schema", ""),
-            "embedding signature": collection["properties"].get("semmem.signature", ""),
-            "dimension": str(vectors[0]["params"]["dim"]) if vectors else "",
-            "metric": index.get("metric_type", ""),
-            "index": index.get("index_type", ""),
+        properties, dimension = collection["properties"], str(vectors[0]["params"]["dim"]) if vectors else ""
+        wanted_and_found = {
+            "schema version": (str(SCHEMA_VERSION), properties.get("semmem.schema", "")),
+            "embedding signature": (self.signature, properties.get("semmem.signature", "")),
+            "dimension": (str(self.dimension), dimension),
+            "metric": (METRIC, index.get("metric_type", "")),
+            "index": (self.index, index.get("index_type", "")),
         }
-
-    def _load_at_open(self, client: MilvusClient) -> None:
-        try:
-            client.load_collection(self.collection, timeout=self.open_timeout_s)
-        except MilvusException as error:
-            if error.code != NOT_LOADED:  # seen once in a while from load_collection itself
-                raise
-            client.load_collection(self.collection, timeout=self.open_timeout_s)
+        remedy = "Configure what it was made with, reindex it, or name another collection."
+        check_same(f"the Milvus collection {self.collection}", wanted_and_found, remedy)
 
 
 def ensure(present: Callable[[], bool], make: Callable[[], None]) -> None:

@@ -17,6 +17,7 @@ import random
 import socket
 import sys
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from semmem.backends.milvus import lite_server as milvus_lite_server
@@ -44,6 +45,7 @@ REMEDY = (
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class MilvusLiteProcess:
     """One Milvus Lite server on one data directory (made with mode 0700), at ``uri`` once started and after each
     restart.
@@ -56,24 +58,19 @@ class MilvusLiteProcess:
     each start; what it would log about requests is dropped, because it quotes filters and so user ids.
     """
 
-    def __init__(
-        self,
-        data_dir: Path | str,
-        *,
-        start_timeout_s: float = 60.0,
-        stop_timeout_s: float = 10.0,
-        restart_delay_s: float = 0.2,
-    ) -> None:
-        self.data_dir = Path(data_dir)
-        self._start_timeout_s = start_timeout_s
-        self._stop_timeout_s = stop_timeout_s
-        self._restart_delay_s = restart_delay_s
+    data_dir: Path
+    _: KW_ONLY
+    start_timeout_s: float = 60.0
+    stop_timeout_s: float = 10.0
+    restart_delay_s: float = 0.2
+    restarts: int = field(init=False, default=0)
+    """How often the child was started again after it died."""
+    _process: asyncio.subprocess.Process | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
         self._port = _free_port()
         self.uri = f"http://{HOST}:{self._port}"
-        self._process: asyncio.subprocess.Process | None = None
         self._tasks = OwnedTasks("milvus lite")
-        self.restarts = 0
-        """How often the child was started again after it died."""
 
     @property
     def pid(self) -> int | None:
@@ -96,10 +93,11 @@ class MilvusLiteProcess:
             raise StoreUnavailable(f"{self.data_dir} cannot be made: {error.strerror}") from None
         try:
             await self._start_child()
-            self._tell_of_missing()
         except BaseException:
             self._process = None
             raise
+        if missing := self._named("missing: "):
+            logger.error("milvus lite: %s is missing; what it held is lost, the rest is served", missing)
         self._tasks.spawn(self._keep_alive())
 
     async def stop(self) -> None:
@@ -110,7 +108,7 @@ class MilvusLiteProcess:
             return
         process.terminate()
         try:
-            async with asyncio.timeout(self._stop_timeout_s):
+            async with asyncio.timeout(self.stop_timeout_s):
                 await process.wait()
         except TimeoutError:
             process.kill()
@@ -119,7 +117,7 @@ class MilvusLiteProcess:
     async def _start_child(self) -> None:
         process = self._process = await self._spawn()
         try:
-            async with asyncio.timeout(self._start_timeout_s):
+            async with asyncio.timeout(self.start_timeout_s):
                 while not await _answers(self._port):
                     self._check_running(process)
                     await asyncio.sleep(POLL_S)
@@ -154,10 +152,6 @@ class MilvusLiteProcess:
             log = self.data_dir / LOG_NAME
             raise StoreUnavailable(f"milvus lite ended with code {process.returncode} while starting, see {log}")
 
-    def _tell_of_missing(self) -> None:
-        if missing := self._named("missing: "):
-            logger.error("milvus lite: %s is missing; what it held is lost, the rest is served", missing)
-
     def _named(self, kind: str) -> str:
         """The files that the child's log names as ``kind``."""
         try:
@@ -169,12 +163,12 @@ class MilvusLiteProcess:
         return ", ".join(files[:LINES_SHOWN_MAX]) + more
 
     async def _keep_alive(self) -> None:
-        delay_s = self._restart_delay_s
+        delay_s = self.restart_delay_s
         while self._process is not None:
             began = time.monotonic()
             code = await self._process.wait()
             if time.monotonic() - began >= STABLE_S:
-                delay_s = self._restart_delay_s
+                delay_s = self.restart_delay_s
             why = ": a write to its files failed, nothing that was acknowledged is lost" if code == EXIT_STORAGE else ""
             logger.warning("milvus lite ended with code %s%s, starting it again in %.1f s", code, why, delay_s)
             await asyncio.sleep(delay_s)

@@ -59,60 +59,47 @@ def install(end: Callable[[], object]) -> None:
         wrap(Collection, name, _one_writer)
 
 
-def wrap(owner: type | ModuleType, name: str, make: Callable[[Method], Method]) -> None:
-    """Put ``make(method)`` in the place of a method or function. Raises AttributeError when none has that name."""
-    setattr(owner, name, make(getattr(owner, name)))
+def wrap(owner: type | ModuleType, name: str, mended: Method) -> None:
+    """Call ``mended`` in the place of a method or function, which it is given before its arguments. Raises
+    AttributeError when none has that name."""
+    method = getattr(owner, name)
+
+    def call(*args: Any, **named: Any) -> Any:
+        return mended(method, *args, **named)
+
+    setattr(owner, name, call)
 
 
-def _one_writer(write: Method) -> Method:
+def _one_writer(write: Method, self: Any, *args: Any, **named: Any) -> Any:
     """A writer that flushes is one: the lock is had twice."""
-
-    def _write(self: Any, *args: Any, **named: Any) -> Any:
-        with self.__dict__.setdefault("_semmem_writer", threading.RLock()):
-            return write(self, *args, **named)
-
-    return _write
+    with self.__dict__.setdefault("_semmem_writer", threading.RLock()):
+        return write(self, *args, **named)
 
 
 # --- the log ---------------------------------------------------------------------------------------------------------
 
 
-def _whole_records(apply: Method) -> Method:
-    def _apply(self: Any, operation: Any) -> None:
-        log = self._wal
-        before = [_size(sink) for sink in _sinks(log)]
-        try:
-            apply(self, operation)
-        except OSError:
-            _set_aside(self, log, before)
-            raise
-
-    return _apply
-
-
-def _sinks(log: Any) -> Sequence[Any]:
-    return (log._data_sink, log._delta_sink)
-
-
-def _size(sink: Any) -> int:
-    return 0 if sink is None else os.fstat(sink.fileno()).st_size
+def _whole_records(apply: Method, self: Any, operation: Any) -> None:
+    log = self._wal
+    before = [0 if sink is None else os.fstat(sink.fileno()).st_size for sink in (log._data_sink, log._delta_sink)]
+    try:
+        apply(self, operation)
+    except OSError:
+        _set_aside(self, log, before)
+        raise
 
 
 def _set_aside(collection: Any, log: Any, sizes: Sequence[int]) -> None:
     """End this log with its last whole record and go on in a new one; a start reads both, a flush removes both."""
-    for sink, size in zip(_sinks(log), sizes, strict=True):
+    for sink, size in zip((log._data_sink, log._delta_sink), sizes, strict=True):
         if sink is not None:
             os.ftruncate(sink.fileno(), size)
-            _detach(sink)
+            # What the file object still buffers of the torn record must never reach the file.
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, sink.fileno())
+            os.close(null)
     collection._recovered_wal_bytes += sum(sizes)
     collection._wal = WAL(log.wal_dir, log._wal_data_schema, log._wal_delta_schema, log.number + 1)
-
-
-def _detach(sink: Any) -> None:
-    """What the file object still buffers of the torn record must never reach the file."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sink.fileno())
-    os.close(null)
 
 
 # --- flush and compaction --------------------------------------------------------------------------------------------
@@ -122,67 +109,51 @@ def _room_to_flush(collection: Any) -> None:
     check_room(collection._data_dir, collection._memtable.estimated_memory_bytes + ROOM_SPARE_BYTES)
 
 
-def _flush_if_room(should_flush: Method) -> Method:
+def _flush_if_room(should_flush: Method, self: Any) -> bool:
     """Of its own accord the engine flushes only when that can succeed: the row that fills the buffer is written."""
-
-    def _should_flush(self: Any) -> bool:
-        if not should_flush(self):
-            return False
-        try:
-            _room_to_flush(self)
-        except OSError:
-            return False
-        return True
-
-    return _should_flush
-
-
-def _flush_or_end(end: Callable[[], object], trigger_flush: Method) -> Method:
-    def _trigger_flush(self: Any) -> None:
+    if not should_flush(self):
+        return False
+    try:
         _room_to_flush(self)
-        try:
-            trigger_flush(self)
-        except Exception:
-            end()
-            raise
-
-    return _trigger_flush
+    except OSError:
+        return False
+    return True
 
 
-def _compact_with_room(compact_files: Method) -> Method:
+def _flush_or_end(end: Callable[[], object], trigger_flush: Method, self: Any) -> None:
+    _room_to_flush(self)
+    try:
+        trigger_flush(self)
+    except Exception:
+        end()
+        raise
+
+
+def _compact_with_room(
+    compact_files: Method, self: Any, partition: str, partition_dir: str, files: Sequence[str], *rest: Any
+) -> None:
     """A merge that fails half-way leaves its file behind, and the next try leaves another."""
-
-    def _compact_files(self: Any, partition: str, partition_dir: str, files: Sequence[str], *rest: Any) -> None:
-        sizes = sum(os.path.getsize(os.path.join(partition_dir, name)) for name in files)
-        check_room(self._data_dir, sizes + ROOM_SPARE_BYTES)
-        compact_files(self, partition, partition_dir, files, *rest)
-
-    return _compact_files
+    sizes = sum(os.path.getsize(os.path.join(partition_dir, name)) for name in files)
+    check_room(self._data_dir, sizes + ROOM_SPARE_BYTES)
+    compact_files(self, partition, partition_dir, files, *rest)
 
 
-def _refuse_aloud(delete: Method) -> Method:
+def _refuse_aloud(delete: Method, self: Any, request: Any, context: Any) -> Any:
     """pymilvus' asyncio client does not look at the status of a delete: one that failed looks like one that is done."""
-
-    def Delete(self: Any, request: Any, context: Any) -> Any:
-        answer = delete(self, request, context)
-        if answer.status.code or answer.status.error_code:
-            context.abort(grpc.StatusCode.INTERNAL, answer.status.reason)
-        return answer
-
-    return Delete
+    answer = delete(self, request, context)
+    if answer.status.code or answer.status.error_code:
+        context.abort(grpc.StatusCode.INTERNAL, answer.status.reason)
+    return answer
 
 
 # --- indexes ---------------------------------------------------------------------------------------------------------
 
 
-def _index_in_any_case(build_or_load_index: Method) -> Method:
-    def _build_or_load_index(self: Any, spec: Any, index_dir: str) -> None:
-        try:
-            build_or_load_index(self, spec, index_dir)
-        except Exception:
-            with suppress(OSError):
-                os.unlink(self.index_file_path(index_dir, spec.index_type, spec.field_name))
-            vectors, _ = self.vector_data(spec.field_name)
-            self.attach_index(build_index_from_spec(spec, vectors), field_name=spec.field_name)
-
-    return _build_or_load_index
+def _index_in_any_case(build_or_load_index: Method, self: Any, spec: Any, index_dir: str) -> None:
+    try:
+        build_or_load_index(self, spec, index_dir)
+    except Exception:
+        with suppress(OSError):
+            os.unlink(self.index_file_path(index_dir, spec.index_type, spec.field_name))
+        vectors, _ = self.vector_data(spec.field_name)
+        self.attach_index(build_index_from_spec(spec, vectors), field_name=spec.field_name)

@@ -55,19 +55,11 @@ def install() -> None:
 # --- damaged files ---------------------------------------------------------------------------------------------------
 
 
-def _checked(init: Method) -> Method:
-    """Once the folder is locked; the engine has the files only when all can be read."""
-
-    def __init__(self: Any, data_dir: str) -> None:
-        init(self, data_dir)
-        report(Path(data_dir))
-
-    return __init__
-
-
-def report(data_dir: Path) -> None:
-    """Print a line for each file that is damaged or missing. Raises DamagedFiles unless the rest can be served."""
-    lines = list(problems(data_dir))
+def _checked(init: Method, self: Any, data_dir: str) -> None:
+    """Once the folder is locked; the engine has the files only when all can be read. Prints a line for each that is
+    damaged or missing. Raises DamagedFiles unless the rest can be served."""
+    init(self, data_dir)
+    lines = list(problems(Path(data_dir)))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     if any(line.startswith(DAMAGED) for line in lines):
         raise DamagedFiles
@@ -153,21 +145,13 @@ def _rewrite(collection: Any, partition: str, name: str) -> None:
         collection._refresh_segment_cache()
 
 
-def _on_disk(write_data_file: Method) -> Method:
+def _on_disk(write_data_file: Method, table: Any, folder: str, *args: Any, **named: Any) -> str:
     """What the manifest is about to name is on the disk by then."""
-
-    def _write_data_file(table: Any, folder: str, *args: Any, **named: Any) -> str:
-        name = str(write_data_file(table, folder, *args, **named))
-        _sync(os.path.join(folder, name))
-        _sync(os.path.join(folder, os.path.dirname(name)))
-        return name
-
-    return _write_data_file
-
-
-def _sync(path: str) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+    name = str(write_data_file(table, folder, *args, **named))
+    for path in (os.path.join(folder, name), os.path.join(folder, os.path.dirname(name))):
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+    return name

@@ -16,8 +16,7 @@ This touches private names of Milvus Lite; ``install`` raises AttributeError for
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -47,42 +46,30 @@ _reading = _Reading()
 
 def install() -> None:
     """Mend the engine's classes. To be called once, before the engine opens anything."""
-    wrap(Collection, "query", partial(_one_read, shows=lambda named: named.get("output_fields")))
+    wrap(Collection, "query", lambda read, *args, **named: _one_read(named.get("output_fields"), read, *args, **named))
     # All fields of a hit are read: there are few, and a search may look at more than it shows.
-    wrap(Collection, "search", partial(_one_read, shows=lambda _named: None))
+    wrap(Collection, "search", partial(_one_read, None))
     wrap(Collection, "_compile_filter", _filter_heard)
     wrap(Collection, "_read_snapshot", _segments_of_user)
     wrap(MemTable, "to_search_snapshot", _buffer_of_user)
     wrap(Segment, "row_to_dict", _fields_asked_for)
 
 
-def _one_read(read: Method, *, shows: Callable[[dict[str, Any]], Sequence[str] | None]) -> Method:
-    def _read(self: Any, *args: Any, **named: Any) -> Any:
-        with _begun(self._partition_key_field, shows(named)):
-            return read(self, *args, **named)
-
-    return _read
-
-
-@contextmanager
-def _begun(field: str | None, fields: Sequence[str] | None) -> Iterator[None]:
+def _one_read(fields: Sequence[str] | None, read: Method, self: Any, *args: Any, **named: Any) -> Any:
+    field = self._partition_key_field
     _reading.is_on, _reading.field, _reading.user, _reading.fields = field is not None, field or "", None, fields
     try:
-        yield
+        return read(self, *args, **named)
     finally:
         _reading.is_on, _reading.user, _reading.fields = False, None, None
 
 
-def _filter_heard(compile_filter: Method) -> Method:
+def _filter_heard(compile_filter: Method, self: Any, *args: Any, **named: Any) -> Any:
     """The first filter of a read is the one that all its rows pass."""
-
-    def _compile_filter(self: Any, *args: Any, **named: Any) -> Any:
-        compiled = compile_filter(self, *args, **named)
-        if _reading.is_on:
-            _reading.user, _reading.is_on = user_of(compiled.ast, _reading.field), False
-        return compiled
-
-    return _compile_filter
+    compiled = compile_filter(self, *args, **named)
+    if _reading.is_on:
+        _reading.user, _reading.is_on = user_of(compiled.ast, _reading.field), False
+    return compiled
 
 
 def user_of(filter: Any, field: str) -> str | None:
@@ -94,15 +81,12 @@ def user_of(filter: Any, field: str) -> str | None:
     return None
 
 
-def _segments_of_user(read_snapshot: Method) -> Method:
-    def _read_snapshot(self: Any) -> Any:
-        segments, deleted = read_snapshot(self)
-        if _reading.user is None:
-            return segments, deleted
-        users = _users_by_segment(self, segments)
-        return tuple(each for each in segments if _reading.user in users[each.file_path][1]), deleted
-
-    return _read_snapshot
+def _segments_of_user(read_snapshot: Method, self: Any) -> Any:
+    segments, deleted = read_snapshot(self)
+    if _reading.user is None:
+        return segments, deleted
+    users = _users_by_segment(self, segments)
+    return tuple(each for each in segments if _reading.user in users[each.file_path][1]), deleted
 
 
 def _users_by_segment(collection: Any, segments: Any) -> dict[str, tuple[Any, frozenset[str]]]:
@@ -118,24 +102,17 @@ def _users_by_segment(collection: Any, segments: Any) -> dict[str, tuple[Any, fr
     return users
 
 
-def _fields_asked_for(row_to_dict: Method) -> Method:
+def _fields_asked_for(row_to_dict: Method, self: Any, row: int) -> Any:
     """Of a row of a file only what the read wants, and its key: a vector takes as long as all the others together."""
-
-    def _row_to_dict(self: Any, row: int) -> Any:
-        names, fields = self.table.schema.names, _reading.fields
-        if fields is None or "$meta" in names or not set(fields) <= set(names):
-            return row_to_dict(self, row)
-        return {name: self.table.column(name)[row].as_py() for name in {*fields, self._pk_field}}
-
-    return _row_to_dict
+    names, fields = self.table.schema.names, _reading.fields
+    if fields is None or "$meta" in names or not set(fields) <= set(names):
+        return row_to_dict(self, row)
+    return {name: self.table.column(name)[row].as_py() for name in {*fields, self._pk_field}}
 
 
-def _buffer_of_user(to_search_snapshot: Method) -> Method:
-    def _to_search_snapshot(self: Any, *args: Any, **named: Any) -> Any:
-        mine = self if _reading.user is None else _rows_of_user(self, _reading.field, _reading.user)
-        return to_search_snapshot(mine, *args, **named)
-
-    return _to_search_snapshot
+def _buffer_of_user(to_search_snapshot: Method, self: Any, *args: Any, **named: Any) -> Any:
+    mine = self if _reading.user is None else _rows_of_user(self, _reading.field, _reading.user)
+    return to_search_snapshot(mine, *args, **named)
 
 
 def _rows_of_user(buffer: Any, field: str, user: str) -> SimpleNamespace:

@@ -83,7 +83,8 @@ class OwnWrites:
         self._let_go()
         if user in self._unsure or self._caught_up.get(user, -math.inf) < as_of:
             return "Strong"
-        return "Strong" if any(self._is_overdue(each, began) for each in self._of(user)) else "Bounded"
+        late = (each for each in self._of(user) if each.settled >= began and each.at < began - SHOW_S)
+        return "Strong" if any(each.row is not None for each in late) else "Bounded"
 
     def settled(self, user: str, began: float) -> None:
         """A Strong read of the user was answered: reads that begin now show what was written before it began."""
@@ -112,9 +113,6 @@ class OwnWrites:
 
     def _of(self, user: str) -> Iterable[Written]:
         return self._written.get(user, {}).values()
-
-    def _is_overdue(self, each: Written, began: float) -> bool:
-        return each.row is not None and each.settled >= began and each.at < began - SHOW_S
 
     def _note(self, user: str, row_id: str, row: Row | None) -> None:
         if not self.lags:

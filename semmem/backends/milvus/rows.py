@@ -14,13 +14,13 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 import numpy as np
 from pymilvus import CollectionSchema, DataType, MilvusClient
 
-from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Scope, Source, Vector
+from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Scope, Source, Types, Vector
 from semmem.ports import storable
 from semmem.ports.names import NAME_BYTES_MAX
 
@@ -33,6 +33,7 @@ ALL_FIELDS = [*FOUND_FIELDS, "has_embedding", VECTOR_FIELD]
 INLINE_ROWS_MAX = 300
 """More rows become memories beside the event loop, which they would hold up for some 6 microseconds each."""
 
+T = TypeVar("T")
 Row = Mapping[str, Any]
 Column = Any
 """A FieldData of Milvus' protocol: one field's values of all rows."""
@@ -90,7 +91,7 @@ def expired_filter(now: float) -> str:
     return f"expires_at > 0 and expires_at <= {_milliseconds(now)}"
 
 
-def search_filter(scope: Scope, types: Sequence[MemoryType], now: float) -> str:
+def search_filter(scope: Scope, types: Types, now: float) -> str:
     """Active, unexpired rows with a vector, in the scope and of the types."""
     clauses = [user_filter(scope.user), 'status == "active"', "has_embedding == true"]
     clauses.append(f"(expires_at == 0 or expires_at > {_milliseconds(now)})")
@@ -153,7 +154,7 @@ def newest(rows: Iterable[Row]) -> list[Row]:
     return list(highest.values())
 
 
-def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType] | None) -> bool:
+def row_in_scope(row: Row, scope: Scope, types: Types | None) -> bool:
     """The same question as ``semmem.ports.storable.contains``, of a row with SCOPE_FIELDS."""
     narrowed = ((scope.agent, "agent"), (scope.session, "session"))
     return (
@@ -164,7 +165,7 @@ def row_in_scope(row: Row, scope: Scope, types: Sequence[MemoryType] | None) -> 
     )
 
 
-def is_retrievable(row: Row, scope: Scope, types: Sequence[MemoryType], now: float) -> bool:
+def is_retrievable(row: Row, scope: Scope, types: Types, now: float) -> bool:
     """The same question as ``search_filter``, of a whole row."""
     return (
         row["status"] == MemoryStatus.ACTIVE.value
@@ -183,14 +184,18 @@ def with_cosine(row: Row, query: Vector) -> Row:
     }
 
 
-async def memories_in(rows: Sequence[Row], scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
-    """Those of one user's rows that lie in the scope and are of one of the types; many, beside the loop."""
-    if len(rows) <= INLINE_ROWS_MAX:
-        return memories_of(rows, scope, types)
-    return await asyncio.to_thread(memories_of, rows, scope, types)
+def ranked(rows: Sequence[Row], query: Vector, scope: Scope, types: Types, now: float) -> list[Row]:
+    """Every memory that may be found, with its cosine."""
+    return [with_cosine(row, query) for row in newest(rows) if is_retrievable(row, scope, types, now)]
 
 
-def memories_of(rows: Iterable[Row], scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
+async def over(rows: Sequence[Row], work: Callable[..., T], *args: Any) -> T:
+    """What ``work`` makes of the rows; of many, beside the event loop."""
+    return work(rows, *args) if len(rows) <= INLINE_ROWS_MAX else await asyncio.to_thread(work, rows, *args)
+
+
+def memories_of(rows: Iterable[Row], scope: Scope, types: Types) -> list[Memory]:
+    """Those of one user's rows that lie in the scope and are of one of the types."""
     return [memory_of(row) for row in newest(rows) if row_in_scope(row, scope, types)]
 
 
@@ -240,15 +245,11 @@ def _is_known(column: Column) -> bool:
     return column.type in _READERS and not column.valid_data and not column.is_dynamic
 
 
-def _json_values(column: Column) -> Iterable[Any]:
-    return map(msgspec.json.decode, column.scalars.json_data.data)
-
-
 def _vectors(column: Column) -> Iterable[Any]:
     return np.array(column.vectors.float_vector.data, dtype=np.float32).reshape(-1, column.vectors.dim)
 
 
 _READERS: dict[int, Callable[[Column], Iterable[Any]]] = {
-    int(DataType.JSON): _json_values,
+    int(DataType.JSON): lambda column: map(msgspec.json.decode, column.scalars.json_data.data),
     int(DataType.FLOAT_VECTOR): _vectors,
 }

@@ -10,31 +10,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
+from semmem.backends.milvus import rows as layout
 from semmem.backends.milvus.background import BackgroundFlush, OwnedTasks, Reads
 from semmem.backends.milvus.collection import NOW, WHATEVER_OTHERS_WROTE, WINDOW_MAX, MilvusCollection, batches
 from semmem.backends.milvus.connection import MilvusConnection
 from semmem.backends.milvus.indexes import LITE_PREFIX
-from semmem.backends.milvus.own_writes import OwnWrites
-from semmem.backends.milvus.rows import (
-    ALL_FIELDS,
-    FOUND_FIELDS,
-    SCOPE_FIELDS,
-    VERSION_FIELDS,
-    Row,
-    expired_filter,
-    memories_in,
-    memory_of,
-    newest,
-    older_filter,
-    row_in_scope,
-    row_of,
-)
-from semmem.memory import Hit, Memory, MemoryType, Scope, Vector
+from semmem.backends.milvus.own_writes import CAUGHT_UP_S, OwnWrites
+from semmem.backends.milvus.rows import Row
+from semmem.memory import Hit, Memory, Scope, Types, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.storable import best, check_memory, contains, page, usable_vector
 
@@ -42,6 +30,8 @@ BOUNDED_STALENESS_S = 5.0
 """How far behind a Bounded read of a server may be at most, by Milvus' default (``gracefulTime``)."""
 FILL_BATCH = 200
 """Rows in one insert; some 2 KB each."""
+DELETE_BATCH = 500
+"""Rows in one delete by their ids."""
 SWEEP_BATCH = 50
 """Memories in one delete of a sweep; each adds a clause to the filter."""
 
@@ -90,8 +80,7 @@ class MilvusStore:
             open_timeout_s=self.open_timeout_s,
         )
         self._own = OwnWrites(settle_s=BOUNDED_STALENESS_S + self.write_timeout_s)
-        index, rows_max = self.index, self.rows_per_user_max
-        self._collection = MilvusCollection(self._connection, self._own, index=index, rows_max=rows_max)
+        self._collection = MilvusCollection(self._connection, self._own, rows_max=self.rows_per_user_max)
         self._flushing = BackgroundFlush(self._flush, rows=self.flush_rows, interval_s=self.flush_interval_s)
         self._tasks = OwnedTasks("milvus")
         self._reads = Reads()
@@ -118,14 +107,7 @@ class MilvusStore:
     # --- reads -------------------------------------------------------------------------------------------------------
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         query = usable_vector(vector, self.dimension)
         if limit < 1:
@@ -133,24 +115,24 @@ class MilvusStore:
         timeout_s = self.search_timeout_s if as_of is None else self.read_timeout_s
         async with self._connection.within("search", timeout_s), self._reads.reading():
             rows = await self._collection.nearest(query, scope, types, now, limit=limit, as_of=as_of)
-        hits = (Hit(memory_of(row), row["cosine"], row["cosine"]) for row in rows)
+        hits = (Hit(layout.memory_of(row), row["cosine"], row["cosine"]) for row in rows)
         return best((hit for hit in hits if contains(scope, hit.memory, types)), limit)
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
-        rows = await self._read("get", scope.user, ALL_FIELDS, memory_id)
-        found = [row for row in newest(rows) if row_in_scope(row, scope, None)]
-        return memory_of(found[0]) if found else None
+        rows = await self._read("get", scope.user, layout.ALL_FIELDS, memory_id)
+        found = [row for row in layout.newest(rows) if layout.row_in_scope(row, scope, None)]
+        return layout.memory_of(found[0]) if found else None
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. Milvus cannot sort, so the user's rows are all read, whatever the page."""
-        rows = await self._read("list", scope.user, ALL_FIELDS if vectors else FOUND_FIELDS)
-        return page(await memories_in(rows, scope, types), limit=limit, offset=offset)
+        rows = await self._read("list", scope.user, layout.ALL_FIELDS if vectors else layout.FOUND_FIELDS)
+        return page(await layout.over(rows, layout.memories_of, scope, types), limit=limit, offset=offset)
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
-        rows = newest(await self._read("count", scope.user, SCOPE_FIELDS))
-        return sum(1 for row in rows if row_in_scope(row, scope, types))
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
+        rows = layout.newest(await self._read("count", scope.user, layout.SCOPE_FIELDS))
+        return sum(1 for row in rows if layout.row_in_scope(row, scope, types))
 
     async def health(self) -> None:
         async with self._connection.within("health", self.read_timeout_s):
@@ -164,25 +146,25 @@ class MilvusStore:
     async def put(self, scope: Scope, memory: Memory) -> None:
         """As the port says. Raises StoreError too for content above 8,192 bytes and names above 1,024 (UTF-8)."""
         check_memory(scope, memory)
-        row = row_of(memory, self._vector(memory), self.dimension)
+        row = layout.row_of(memory, self._vector(memory), self.dimension)
         async with self._write("put", memory.user):
-            present = await self._collection.before_a_put(memory.user, memory.id)
+            since = self._own.now() - CAUGHT_UP_S
+            present = (await self._collection.present(memory.user, memory.id, layout.SCOPE_FIELDS, as_of=since)).rows
             highest = max((other["version"] for other in present), default=0)
             if highest < memory.version:
-                await self._collection.insert(row)
+                await self._connection.call("insert", data=[row])
                 self._own.inserted(row)
                 self._flushing.wrote(1)
             older = [other["id"] for other in present if other["version"] < max(highest, memory.version)]
             if older:
-                await self._reads_ended()
+                if not self._own.lags:
+                    await self._reads.drained()  # Lite does not read snapshots (``Reads``)
                 await self._delete_rows(memory.user, older)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         return bool(await self._forget(scope, memory_id, None))
 
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
+    async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         """As the port says, however many rows there are."""
         return len(await self._forget(scope, None, types, said_until))
 
@@ -195,30 +177,37 @@ class MilvusStore:
         removed = 0
         for user, versions in updated.items():
             for part in batches(versions.items(), SWEEP_BATCH):
-                removed += await self._sweep_one(older_filter(user, part))
+                removed += await self._sweep_one(layout.older_filter(user, part))
         # Only after the lower versions are gone: else one of them would take an expired memory's place.
-        return removed + (await self._sweep_one(expired_filter(now)) if expired else 0)
+        return removed + (await self._sweep_one(layout.expired_filter(now)) if expired else 0)
 
     async def expired(self, now: float, *, limit: int) -> Sequence[tuple[str, str]]:
         """(user, memory id) of rows whose time is over, of every user. A newer version of the memory may live on."""
-        asked, limit = expired_filter(now), min(limit, WINDOW_MAX)
+        asked, limit = layout.expired_filter(now), min(limit, WINDOW_MAX)
         async with self._connection.within("expired", self.read_timeout_s), self._reads.reading():
-            rows = await self._collection.rows(asked, VERSION_FIELDS, limit=limit, level="Bounded")
+            rows = await self._collection.rows(asked, layout.VERSION_FIELDS, limit=limit, level="Bounded")
         return list(dict.fromkeys((row["user_id"], row["memory_id"]) for row in rows))
 
     async def users(self) -> set[str]:
-        timeout_s = self.read_timeout_s
-        async with self._connection.within("users", timeout_s):
-            await self._collection.nothing(level="Strong")  # so much the pages show as well
-        return await self._collection.users(self._reads.reading, timeout_s=timeout_s)
+        async with self._connection.within("users", self.read_timeout_s):
+            await self._collection.nothing(level="Strong")  # so much the pages, which are read Bounded, show as well
+        found: set[str] = set()
+        scan = self._connection.scan("version > 0", ["user_id"], timeout_s=self.read_timeout_s)
+        async with aclosing(scan):
+            while True:
+                async with self._reads.reading():
+                    rows = await anext(scan, None)
+                if rows is None:
+                    return found
+                found |= {row["user_id"] for row in rows}
 
     async def fill(self, memories: Sequence[Memory]) -> None:
         """As Fillable says, some hundred rows at a time."""
         for part in batches(memories, FILL_BATCH):
-            rows = [row_of(memory, self._vector(memory), self.dimension) for memory in part]
+            rows = [layout.row_of(memory, self._vector(memory), self.dimension) for memory in part]
             async with self._write("fill"):
                 try:
-                    await self._collection.insert(*rows)
+                    await self._connection.call("insert", data=rows)
                 finally:
                     for memory in part:
                         self._own.unsure(memory.user)
@@ -241,22 +230,20 @@ class MilvusStore:
         return present.whole()
 
     async def _forget(
-        self,
-        scope: Scope,
-        memory_id: str | None,
-        types: Sequence[MemoryType] | None,
-        said_until: float | None = None,
+        self, scope: Scope, memory_id: str | None, types: Types | None, said_until: float | None = None
     ) -> set[str]:
         """Delete until a Strong read finds nothing more; the ids of the memories that went."""
         memories: set[str] = set()
         deleted: set[str] = set()
         as_of = WHATEVER_OTHERS_WROTE if self._own.lags else NOW  # what shows without waiting goes first
-        fields = SCOPE_FIELDS if said_until is None else FOUND_FIELDS
+        fields = layout.SCOPE_FIELDS if said_until is None else layout.FOUND_FIELDS
         while True:
             async with self._write("forget", scope.user):
                 present = await self._collection.present(scope.user, memory_id, fields, as_of=as_of)
-                asked = [row for row in newest(present.rows) if row_in_scope(row, scope, types)]
-                ids = {row["memory_id"] for row in asked if said_until is None or memory_of(row).said_at <= said_until}
+                asked = [row for row in layout.newest(present.rows) if layout.row_in_scope(row, scope, types)]
+                if said_until is not None:
+                    asked = [row for row in asked if layout.memory_of(row).said_at <= said_until]
+                ids = {row["memory_id"] for row in asked}
                 doomed = {row["id"] for row in present.rows if row["memory_id"] in ids}
                 if not doomed and as_of == NOW:
                     present.whole()
@@ -281,19 +268,16 @@ class MilvusStore:
                 self._own.unsure(user)
                 raise
 
-    async def _reads_ended(self) -> None:
-        """Lite does not read snapshots (``Reads``)."""
-        if not self._own.lags:
-            await self._reads.drained()
-
     async def _delete_rows(self, user: str, row_ids: Sequence[str]) -> None:
-        await self._collection.delete_rows(row_ids)
+        for part in batches(row_ids, DELETE_BATCH):
+            await self._collection.delete(layout.rows_filter(part))
         self._own.deleted(user, row_ids)
         self._flushing.wrote(len(row_ids))
 
     async def _sweep_one(self, filter: str) -> int:
         async with self._write("sweep"):
-            await self._reads_ended()
+            if not self._own.lags:
+                await self._reads.drained()
             removed = await self._collection.delete(filter)
         self._flushing.wrote(removed)
         return removed

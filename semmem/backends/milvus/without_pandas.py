@@ -33,14 +33,8 @@ def import_pymilvus() -> None:
     finally:
         for name in stand_in:
             del sys.modules[name]
-    _without_sparse_matrices()
-
-
-def _without_sparse_matrices() -> None:
-    """Does nothing where pymilvus has no such switch (any more)."""
-    utils = sys.modules.get("pymilvus.client.utils")
-    helper = getattr(utils, "SciPyHelper", None)
-    if helper is not None:
+    helper = getattr(sys.modules.get("pymilvus.client.utils"), "SciPyHelper", None)
+    if helper is not None:  # else pymilvus has no such switch (any more)
         helper._checked = True
 
 

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import TypedDict
 
@@ -33,6 +34,7 @@ class Overloaded(Unanswered):
     """The server is there, and has too much to do."""
 
 
+@dataclass(eq=False, repr=False)
 class CircuitBreaker:
     """Closed until ``failures_max`` tries in a row failed; then open for ``open_s``; then half open: the next try
     decides, and whoever comes meanwhile is turned away.
@@ -41,35 +43,39 @@ class CircuitBreaker:
     living server; any other exception says nothing about it.
     """
 
-    def __init__(self, *, failures_max: int, open_s: float, clock: Callable[[], float]) -> None:
-        if failures_max < 1 or open_s < 0:
-            raise ValueError("failures_max must be at least 1 and open_s not negative")
-        self._failures_max = failures_max
-        self._open_s = open_s
-        self._clock = clock
-        self._failures = 0
-        self._open_until = -math.inf
-        self._probing = False
+    _: KW_ONLY
+    failures_max: int
+    open_s: float
+    clock: Callable[[], float]
+    _failures: int = field(init=False, default=0)
+    _open_until: float = field(init=False, default=-math.inf)
+    _probing: bool = field(init=False, default=False)
 
-    def anew(self) -> CircuitBreaker:
-        """A closed one with the same limits."""
-        return CircuitBreaker(failures_max=self._failures_max, open_s=self._open_s, clock=self._clock)
+    def __post_init__(self) -> None:
+        if self.failures_max < 1 or self.open_s < 0:
+            raise ValueError("failures_max must be at least 1 and open_s not negative")
 
     @property
     def state(self) -> str:
         """``closed``, ``open`` or ``half_open``."""
-        if self._failures < self._failures_max:
+        if self._failures < self.failures_max:
             return "closed"
-        return "open" if self._clock() < self._open_until else "half_open"
+        return "open" if self.clock() < self._open_until else "half_open"
 
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Around one try. Raises ModelUnavailable when it must not be made."""
-        probe = self._admit()
+        state = self.state
+        probe = state == "half_open"
+        if state == "open" or (probe and self._probing):
+            raise ModelUnavailable("circuit open")
+        self._probing = self._probing or probe
         try:
             yield
         except (ModelUnavailable, asyncio.CancelledError):
-            self._fail()
+            self._failures += 1
+            if self._failures >= self.failures_max:
+                self._open_until = self.clock() + self.open_s
             raise
         except ModelRefused:
             self._failures = 0
@@ -79,20 +85,6 @@ class CircuitBreaker:
         finally:
             if probe:
                 self._probing = False
-
-    def _admit(self) -> bool:
-        """Whether the try that now begins is the one that decides."""
-        state = self.state
-        if state == "open" or (state == "half_open" and self._probing):
-            raise ModelUnavailable("circuit open")
-        probe = state == "half_open"
-        self._probing = self._probing or probe
-        return probe
-
-    def _fail(self) -> None:
-        self._failures += 1
-        if self._failures >= self._failures_max:
-            self._open_until = self._clock() + self._open_s
 
 
 class HttpOptions(TypedDict, total=False):
@@ -129,8 +121,11 @@ class JsonEndpoint:
         self._url = _url(base_url, path)
         self._answer_bytes_max = answer_bytes_max
         self.breaker = CircuitBreaker(failures_max=breaker_failures, open_s=breaker_open_s, clock=clock)
+        own = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
+        if api_key:
+            own["authorization"] = f"Bearer {api_key.strip()}"
         self._client = httpx.AsyncClient(
-            headers={**_headers(api_key), **headers},
+            headers={**own, **headers},
             limits=httpx.Limits(max_connections=connections_max, max_keepalive_connections=connections_max),
             follow_redirects=False,
             trust_env=False,
@@ -149,8 +144,10 @@ class JsonEndpoint:
         """Status, headers and body of one answer. Raises Unanswered when there is none, ModelRefused when it is too
         large, ModelUnavailable after ``close``."""
         timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)
+        # Lone surrogates, which UTF-8 cannot hold, become question marks.
+        sent = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
-            async with self._client.stream("POST", self._url, content=_json(body), timeout=timeout) as response:
+            async with self._client.stream("POST", self._url, content=sent, timeout=timeout) as response:
                 return response.status_code, response.headers, await self._bounded(response)
         except httpx.TimeoutException:
             raise Unanswered("no connection in time") from None
@@ -193,16 +190,6 @@ def failure(status: int, headers: httpx.Headers) -> ModelUnavailable | ModelRefu
     if status in WORTH_ANOTHER_TRY or status >= 520:
         return Unanswered(f"status {status}", _retry_after_s(headers.get("retry-after")))
     return ModelRefused(f"status {status}")
-
-
-def _headers(api_key: str | None) -> dict[str, str]:
-    headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
-    return {**headers, "authorization": f"Bearer {api_key.strip()}"} if api_key else headers
-
-
-def _json(body: Mapping[str, object]) -> bytes:
-    """Lone surrogates, which UTF-8 cannot hold, become question marks."""
-    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _retry_after_s(value: str | None) -> float | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from cachetools import LRUCache
@@ -72,7 +72,7 @@ class OpenAIModel:
         if model is None:
             model = self._named[name] = copy.copy(self)
             model._options = {**self._options, "model": name}
-            model._breaker = self._breaker.anew()
+            model._breaker = replace(self._breaker)  # a closed one with the same limits
             model._mode, model._mode_proven = 0, False
         return model
 
@@ -81,8 +81,9 @@ class OpenAIModel:
     ) -> str:
         """One answer's text. Raises ModelUnavailable or ModelRefused; their messages never hold content."""
         body = {**self._options, "messages": [{"role": m.role.value, "content": m.text} for m in messages]}
+        deadline = asyncio.get_running_loop().time() + timeout_s
         try:
-            async with asyncio.timeout(timeout_s) as deadline:
+            async with asyncio.timeout_at(deadline):
                 return await self._with_retries(body, json_schema, deadline)
         except TimeoutError:
             raise ModelUnavailable("no answer within the deadline") from None
@@ -91,15 +92,14 @@ class OpenAIModel:
         """Close the connections, which are the endpoint's."""
         await self._endpoint.close()
 
-    async def _with_retries(
-        self, body: dict[str, object], schema: dict[str, object] | None, deadline: asyncio.Timeout
-    ) -> str:
+    async def _with_retries(self, body: dict[str, object], schema: dict[str, object] | None, deadline: float) -> str:
         for attempt in range(self._retries + 1):
             try:
                 return await self._in_json_mode(body, schema)
             except Unanswered as error:
-                pause_s = error.retry_after_s if error.retry_after_s is not None else self._backoff(attempt)
-                if attempt == self._retries or pause_s >= _remaining(deadline):
+                whole_s = min(self._backoff_s * 2.0**attempt, BACKOFF_MAX_S)
+                pause_s = whole_s * random.uniform(0.5, 1.0) if error.retry_after_s is None else error.retry_after_s
+                if attempt == self._retries or asyncio.get_running_loop().time() + pause_s >= deadline:
                     raise ModelUnavailable(str(error)) from None
                 await asyncio.sleep(pause_s)
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -142,11 +142,8 @@ class OpenAIModel:
 
     def _refuses_format(self, status: int, content: bytes) -> bool:
         """A server that never answered in this mode gets the benefit of the doubt for any reason it gives."""
-        return status in _MAY_MEAN_FORMAT and (not self._mode_proven or _names_format(content))
-
-    def _backoff(self, attempt: int) -> float:
-        whole_s = min(self._backoff_s * 2.0**attempt, BACKOFF_MAX_S)
-        return whole_s * random.uniform(0.5, 1.0)
+        text = content.decode("utf-8", "replace").casefold()
+        return status in _MAY_MEAN_FORMAT and (not self._mode_proven or any(word in text for word in _FORMAT_WORDS))
 
 
 class _FormatRefused(Exception):
@@ -167,18 +164,12 @@ def _json_modes(schema: dict[str, object]) -> Sequence[dict[str, object]]:
     """What is added to a body, from strict to free. The second is what llama.cpp's Python server takes in place of the
     first; the last has nothing to refuse."""
     named = {"name": "answer", "strict": True, "schema": schema}
-    formats: Sequence[dict[str, object] | None] = (
-        {"type": "json_schema", "json_schema": named},
-        {"type": "json_object", "schema": schema},
-        {"type": "json_object"},
-        None,
-    )
-    return [{"response_format": each} if each else {} for each in formats]
-
-
-def _names_format(content: bytes) -> bool:
-    text = content.decode("utf-8", "replace").casefold()
-    return any(word in text for word in _FORMAT_WORDS)
+    return [
+        {"response_format": {"type": "json_schema", "json_schema": named}},
+        {"response_format": {"type": "json_object", "schema": schema}},
+        {"response_format": {"type": "json_object"}},
+        {},
+    ]
 
 
 def _text_of(content: bytes) -> str:
@@ -191,8 +182,3 @@ def _text_of(content: bytes) -> str:
     if not isinstance(text, str) or not text.strip():
         raise ModelRefused("the answer has no text")
     return text
-
-
-def _remaining(deadline: asyncio.Timeout) -> float:
-    when = deadline.when()
-    return math.inf if when is None else when - asyncio.get_running_loop().time()

@@ -24,14 +24,22 @@ LINKS = 16
 """Neighbours of each point in a user's graph, Qdrant's own default."""
 QUANTILE = 0.99
 """Share of a vector's numbers that int8 covers; outliers would cost the others precision (Qdrant's own example)."""
+QUANTISED: dict[Quantisation, models.QuantizationConfig | None] = {
+    "none": None,
+    "int8": models.ScalarQuantization(
+        scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=QUANTILE, always_ram=True)
+    ),
+    "binary": models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True)),
+}
 OTHERS_POLLS = 20
 OTHERS_POLL_S = 0.1
-FILTERED: dict[str, models.PayloadSchemaType] = {
+INDEXED: dict[str, models.PayloadSchemaType | models.KeywordIndexParams] = {
+    "user_id": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
     **dict.fromkeys(("type", "status", "project", "agent", "session"), models.PayloadSchemaType.KEYWORD),
     "version": models.PayloadSchemaType.INTEGER,
     "expires_at": models.PayloadSchemaType.FLOAT,
 }
-"""What is filtered on beside the user. A server in strict mode refuses filters on anything else."""
+"""What is filtered on. A server in strict mode refuses filters on anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,8 @@ async def ensure(ask: Ask, wanted: Collection, *, on_server: bool) -> None:
     if not await ask("collection_exists", collection_name=wanted.name):
         await _make(ask, wanted, on_server)
     if on_server:  # each time: they may be missing when a replica was stopped while it made them
-        await _index_payload(ask, wanted.name)
+        for name, schema in INDEXED.items():
+            await ask("create_payload_index", collection_name=wanted.name, field_name=name, field_schema=schema)
     _check(wanted, await ask("get_collection", collection_name=wanted.name), on_server)
 
 
@@ -104,25 +113,10 @@ def _creation(wanted: Collection) -> dict[str, Any]:
         **_local_creation(wanted),
         "vectors_config": {VECTOR: vectors},
         "hnsw_config": models.HnswConfigDiff(m=0, payload_m=LINKS if wanted.index == "HNSW" else 0),
-        "quantization_config": _quantisation(wanted.quantisation),
+        "quantization_config": QUANTISED[wanted.quantisation],
         "shard_number": wanted.shards,
         "replication_factor": wanted.copies,
     }
-
-
-def _quantisation(kind: Quantisation) -> models.QuantizationConfig | None:
-    if kind == "int8":
-        scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=QUANTILE, always_ram=True)
-        return models.ScalarQuantization(scalar=scalar)
-    if kind == "binary":
-        return models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True))
-    return None
-
-
-async def _index_payload(ask: Ask, name: str) -> None:
-    tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
-    for field, schema in [("user_id", tenant), *FILTERED.items()]:
-        await ask("create_payload_index", collection_name=name, field_name=field, field_schema=schema)
 
 
 def described(present: models.CollectionInfo) -> tuple[str, int]:
@@ -140,27 +134,22 @@ def _check(wanted: Collection, present: models.CollectionInfo, on_server: bool) 
     }
     if on_server:
         expected |= {"index": wanted.index, "quantisation": wanted.quantisation}
+    found = _described(present)
     remedy = "Configure what it was made with, or name another collection."
-    check_same(f"the Qdrant collection {wanted.name}", expected, _described(present), remedy)
+    compared = {name: (value, found[name]) for name, value in expected.items()}
+    check_same(f"the Qdrant collection {wanted.name}", compared, remedy)
 
 
 def _described(present: models.CollectionInfo) -> dict[str, str]:
     config, vectors = present.config, present.config.params.vectors
     metadata = config.metadata or {}
     params = vectors.get(VECTOR) if isinstance(vectors, dict) else None
+    present_kind = type(config.quantization_config)
     return {
         "schema version": str(metadata.get("semmem.schema", "")),
         "embedding signature": str(metadata.get("semmem.signature", "")),
         "dimension": str(params.size) if params else "",
         "metric": params.distance.value if params else "",
         "index": "HNSW" if config.hnsw_config.payload_m else "FLAT",
-        "quantisation": _named(config.quantization_config),
+        "quantisation": next((name for name, kind in QUANTISED.items() if type(kind) is present_kind), "another"),
     }
-
-
-def _named(present: models.QuantizationConfig | None) -> str:
-    if present is None:
-        return "none"
-    if isinstance(present, models.ScalarQuantization):
-        return "int8"
-    return "binary" if isinstance(present, models.BinaryQuantization) else "another"

@@ -9,12 +9,13 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import KW_ONLY, dataclass, field
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from threading import BoundedSemaphore
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from qdrant_client import QdrantClient
 
@@ -28,20 +29,22 @@ REMEDY = "put it back from a backup, or move it away to begin empty"
 Result = TypeVar("Result")
 
 
+@dataclass(eq=False, repr=False)
 class LocalQdrant:
     """In ``folder`` (made with mode 0700), with any number of collections. At most ``waiting_max`` calls wait for the
     thread, ``open_timeout_s`` bounds opening as a whole."""
 
-    is_server = False
+    is_server: ClassVar[bool] = False
+    folder: Path
+    _: KW_ONLY
+    open_timeout_s: float = 30.0
+    waiting_max: int = 256
+    _thread: ThreadPoolExecutor | None = field(init=False, default=None)
+    _client: QdrantClient | None = field(init=False, default=None)
+    _opened: bool = field(init=False, default=False)
 
-    def __init__(self, folder: Path, *, open_timeout_s: float = 30.0, waiting_max: int = 256) -> None:
-        self._folder = folder
-        self._open_timeout_s = open_timeout_s
-        self._waiting_max = waiting_max
-        self._places = BoundedSemaphore(waiting_max)
-        self._thread: ThreadPoolExecutor | None = None
-        self._client: QdrantClient | None = None
-        self._opened = False
+    def __post_init__(self) -> None:
+        self._places = BoundedSemaphore(self.waiting_max)
 
     async def open(self) -> None:
         """Idempotent. Raises StoreUnavailable while another process has the folder, StoreDamaged when a file in it
@@ -49,7 +52,7 @@ class LocalQdrant:
         if self._opened:
             return
         self._thread = self._thread or ThreadPoolExecutor(1, "qdrant-local")
-        async with opening(self._open_timeout_s, self.close):
+        async with opening(self.open_timeout_s, self.close):
             await self._submit(self._connected)
         self._opened = True
 
@@ -74,7 +77,7 @@ class LocalQdrant:
         return True
 
     async def check_room(self) -> None:
-        await require_room(self._folder)
+        await require_room(self.folder)
 
     async def _once_open(self, work: Callable[[], Result]) -> Result:
         if not self._opened:
@@ -86,33 +89,28 @@ class LocalQdrant:
         if self._thread is None:
             raise StoreUnavailable("the Qdrant store is closed")
         if not self._places.acquire(blocking=False):
-            raise StoreUnavailable(f"qdrant: {self._waiting_max} calls wait for the local mode already")
+            raise StoreUnavailable(f"qdrant: {self.waiting_max} calls wait for the local mode already")
         future = self._thread.submit(work)
-        future.add_done_callback(self._leave)
+        future.add_done_callback(lambda _done: self._places.release())
         return await asyncio.wrap_future(future)
-
-    def _leave(self, future: Future[Any]) -> None:
-        self._places.release()
 
     # --- in the thread -----------------------------------------------------------------------------------------------
 
     def _connected(self) -> QdrantClient:
         """Also opens again what a purge could not."""
-        if self._client is None:
-            self._client = self._connect()
-        return self._client
-
-    def _connect(self) -> QdrantClient:
+        if self._client is not None:
+            return self._client
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _check_free(self._folder / LOCK_NAME)
-            return QdrantClient(path=str(self._folder))
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_free(self.folder / LOCK_NAME)
+            self._client = QdrantClient(path=str(self.folder))
+            return self._client
         except (BlockingIOError, RuntimeError):
-            raise StoreUnavailable(f"{self._folder} is in use by another process") from None
+            raise StoreUnavailable(f"{self.folder} is in use by another process") from None
         except OSError as error:
-            raise StoreUnavailable(f"{self._folder} cannot be opened: {error.strerror}") from None
+            raise StoreUnavailable(f"{self.folder} cannot be opened: {error.strerror}") from None
         except Exception as error:  # damaged JSON, SQLite and pickles raise anything
-            raise StoreDamaged(f"{self._folder} cannot be read ({type(error).__name__}): {REMEDY}") from None
+            raise StoreDamaged(f"{self.folder} cannot be read ({type(error).__name__}): {REMEDY}") from None
 
     def _disconnect(self) -> None:
         client, self._client = self._client, None
@@ -123,11 +121,11 @@ class LocalQdrant:
         """The client keeps the file of what it drops open, and so on the disk, for as long as it lives. So it drops an
         empty one: killed in between, that is what is there."""
         self._disconnect()
-        shutil.rmtree(self._folder / "collection" / name, ignore_errors=True)
+        shutil.rmtree(self.folder / "collection" / name, ignore_errors=True)
         self._connected().delete_collection(name)
 
     def _purge(self, name: str) -> None:
-        file = self._folder / "collection" / name / "storage.sqlite"
+        file = self.folder / "collection" / name / "storage.sqlite"
         self._disconnect()
         try:
             with our_errors("purge"):

@@ -8,7 +8,7 @@ Filters are values, not text: nothing has to be quoted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,7 @@ from uuid import UUID
 import numpy as np
 from qdrant_client import models
 
-from semmem.memory import MEMORY_TYPES, Memory, MemoryStatus, MemoryType, Scope, Source, Vector
+from semmem.memory import MEMORY_TYPES, Memory, MemoryStatus, Scope, Source, Types, Vector
 from semmem.ports.storable import kept_fields, memory_digest, metadata_text, read_fields, shallow
 
 VECTOR = "embedding"
@@ -77,12 +77,12 @@ def said_at(record: models.Record) -> float:
 # --- filters ---------------------------------------------------------------------------------------------------------
 
 
-def in_scope(scope: Scope, types: Sequence[MemoryType] = ()) -> models.Filter:
+def in_scope(scope: Scope, types: Types = ()) -> models.Filter:
     """The same question as ``semmem.ports.storable.contains``."""
     return models.Filter(must=_scope_conditions(scope, types))
 
 
-def retrievable(scope: Scope, types: Sequence[MemoryType], now: float) -> models.Filter:
+def retrievable(scope: Scope, types: Types, now: float) -> models.Filter:
     """Active, unexpired points in the scope and of the types."""
     active = _is("status", MemoryStatus.ACTIVE.value)
     return models.Filter(must=[*_scope_conditions(scope, types), active], must_not=[_expired(now)])
@@ -121,7 +121,7 @@ def nothing() -> models.Filter:
     return models.Filter(must=[models.HasIdCondition(has_id=[NO_POINT])])
 
 
-def _scope_conditions(scope: Scope, types: Sequence[MemoryType] | None) -> list[models.Condition]:
+def _scope_conditions(scope: Scope, types: Types | None) -> list[models.Condition]:
     """``types`` None: whatever it is."""
     named = (("agent", scope.agent), ("session", scope.session))
     conditions: list[models.Condition] = [_is("user_id", scope.user)]

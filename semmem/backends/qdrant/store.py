@@ -21,7 +21,7 @@ from semmem.backends.qdrant.collection import Collection, described, ensure, sea
 from semmem.backends.qdrant.errors import call_timeout_s, opening, our_errors, within
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
-from semmem.memory import Hit, Memory, MemoryType, Scope, Vector, are_passages
+from semmem.memory import Hit, Memory, Scope, Types, Vector, are_passages
 from semmem.ports.errors import StoreError
 from semmem.ports.storable import best, check_memory, contains, page, usable_vector
 from semmem.ports.store import Described, live_name, made_of, passages_name
@@ -68,14 +68,7 @@ class QdrantStore:
     # --- reads -------------------------------------------------------------------------------------------------------
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         query = usable_vector(vector, self.about.dimension)
         if limit < 1:
@@ -100,7 +93,7 @@ class QdrantStore:
         return points.memory_of(found[0]) if found else None
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         """As the port says. Qdrant sorts by one field and not its ties, so all is read, whatever the page."""
         found: list[models.Record] = []
@@ -111,7 +104,7 @@ class QdrantStore:
                     raise StoreError(f"a user has more than rows_per_user_max={self.rows_per_user_max} rows")
         return page(map(points.memory_of, found), limit=limit, offset=offset)
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         async with within("count", self.read_timeout_s):
             return await self._count(points.in_scope(scope, types))
 
@@ -132,15 +125,14 @@ class QdrantStore:
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         return await self._remove_all(points.one_memory(scope, memory_id), "forget") > 0
 
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
+    async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         """As the port says. Each round has the deadline of one write."""
         asked, until = points.in_scope(scope, types), math.inf if said_until is None else said_until
         removed: set[tuple[str, int]] = set()
         while True:
             async with within("forget", self.write_timeout_s):
-                doomed = await self._said_until(asked, until)
+                each = self._each(asked, fields=points.SAID_FIELDS)
+                doomed = {points.version_of(point) async for point in each if points.said_at(point) <= until}
                 if not doomed:
                     return len({id for id, _ in removed})
                 if doomed <= removed:
@@ -192,13 +184,7 @@ class QdrantStore:
         return await self.engine.ask(operation, collection_name=self.about.name, timeout=timeout, **arguments)
 
     async def _page(
-        self,
-        asked: models.Filter,
-        *,
-        limit: int,
-        fields: Sequence[str] = (),
-        vectors: bool = False,
-        offset: Any = None,
+        self, asked: models.Filter, *, limit: int, fields: Sequence[str] = (), vectors: bool = False, offset: Any = None
     ) -> tuple[Sequence[models.Record], Any]:
         """Points by id, and where the next page begins (None: this was the last). No ``fields``: all of them."""
         found, following = await self._ask(
@@ -235,11 +221,6 @@ class QdrantStore:
             if present:
                 await self._remove(asked)
         return present
-
-    async def _said_until(self, asked: models.Filter, until: float) -> set[tuple[str, int]]:
-        """(point id, version) of what was said then or before."""
-        each = self._each(asked, fields=points.SAID_FIELDS)
-        return {points.version_of(point) async for point in each if points.said_at(point) <= until}
 
 
 def _hit(point: models.ScoredPoint) -> Hit:

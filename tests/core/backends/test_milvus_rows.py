@@ -121,8 +121,7 @@ async def test_many_rows_become_memories_beside_the_event_loop_and_are_the_same(
         threads.append(get_ident())
         return memories_of(*given)
 
-    monkeypatch.setattr(milvus_rows, "memories_of", told)
     for limit in (4, 3):
         monkeypatch.setattr(milvus_rows, "INLINE_ROWS_MAX", limit)
-        assert await milvus_rows.memories_in(rows, Scope("alice"), ()) == stored
+        assert await milvus_rows.over(rows, told, Scope("alice"), ()) == stored
     assert [thread == get_ident() for thread in threads] == [True, False]

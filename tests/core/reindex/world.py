@@ -59,7 +59,7 @@ class World:
             self.store,
             self.mover,
             self.records,
-            self,
+            self.users,
             clock=lambda: self.now,
             moved=self.moved.append,
             tell=self.told.append,

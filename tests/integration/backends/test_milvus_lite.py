@@ -19,10 +19,11 @@ from semmem.ports.errors import StoreError, StoreTimeout, StoreUnavailable
 
 PARENT = """
 import asyncio, sys
+from pathlib import Path
 from semmem.backends.milvus.lite import MilvusLiteProcess
 
 async def main():
-    process = MilvusLiteProcess(sys.argv[1])
+    process = MilvusLiteProcess(Path(sys.argv[1]))
     await process.start()
     print(process.pid, flush=True)
     await asyncio.sleep(600)
