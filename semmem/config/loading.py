@@ -26,7 +26,7 @@ from semmem.config import schema
 from semmem.config.names import ALIASES, Name, adopt, keys, value_at, without
 from semmem.config.names import variables as names_of_others
 from semmem.config.problems import NOTHING, REDACTED, ConfigError, Finding, Loc, Problem, dotted, found, put, shown
-from semmem.config.rules import RULES
+from semmem.config.rules import conflicts
 from semmem.config.settings import Settings
 from semmem.config.surroundings import surroundings
 from semmem.config.yaml_source import Document, Unreadable, parse, read_file
@@ -309,9 +309,9 @@ def examine(
     tree, secret_findings = resolve_secrets(overridden.tree, environ)
     settings, findings = validate(tree)
     findings = [*adopted.findings, *secret_findings, *findings]
-    told = chain.from_iterable((*(rule(settings) for rule in RULES), surroundings(settings, environ) if here else ()))
-    conflicts = [found(settings, *conflict) for conflict in told]
-    findings += [conflict for conflict in conflicts if not _involves(conflict, findings)]
+    told = chain(conflicts(settings), surroundings(settings, environ) if here else ())
+    broken = [found(settings, *conflict) for conflict in told]
+    findings += [conflict for conflict in broken if not _involves(conflict, findings)]
     placed = [put(finding, _source(finding, document, overridden, adopted.written)) for finding in findings]
     return settings, [*document.problems, *overridden.problems, *placed]
 

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from semmem.config import Settings, configuration_table, effective, load, schema
 from semmem.config.problems import is_secret
-from semmem.config.rules import RULES
+from semmem.config.rules import conflicts
 from tests.support.configuration import at, loaded, problems
 
 HOME = Path(__file__).parents[3]
@@ -30,7 +30,7 @@ def test_no_file_and_an_empty_file_are_the_default_configuration(tmp_path: Path)
 
 
 def test_the_defaults_break_no_rule() -> None:
-    assert [finding for rule in RULES for finding in rule(Settings())] == []
+    assert list(conflicts(Settings())) == []
 
 
 @pytest.mark.parametrize("path", [path for path, *_ in schema.leaves() if "N" not in path], ids=".".join)
