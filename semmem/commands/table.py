@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from semmem import __version__
-from semmem.commands import copies, doctor, forgetting, memories, operating, serving
+from semmem.commands import doctor, forgetting, memories, operating, serving
 from semmem.commands.asking import printing
 from semmem.commands.command import Command, Parser, Run, declared
 from semmem.commands.manual import page_of, text, told_of
@@ -214,6 +214,17 @@ def _about() -> str:
     )
 
 
+def _copying(name: str) -> Run:
+    """A command of copies.py, which takes numpy along and is imported when one of them is called."""
+
+    def run(given: argparse.Namespace) -> int:
+        from semmem.commands import copies
+
+        return copies.reported(getattr(copies, name), given)
+
+    return run
+
+
 RUNS: Mapping[str, Run] = {
     "serve": serving.serve,
     "check": serving.check,
@@ -229,13 +240,13 @@ RUNS: Mapping[str, Run] = {
     "conversations delete": printing(
         memories.delete_conversation, lambda gone: [f"{gone['messages']} messages deleted"]
     ),
-    "export": copies.export,
-    "import": copies.take,
-    "backup": copies.backup,
-    "restore": copies.restore,
-    "erasures": copies.known_erasures,
-    "journal recover": copies.recover,
-    "journal import": copies.adopt,
+    "export": _copying("export"),
+    "import": _copying("take"),
+    "backup": _copying("backup"),
+    "restore": _copying("restore"),
+    "erasures": _copying("known_erasures"),
+    "journal recover": _copying("recover"),
+    "journal import": _copying("adopt"),
     "reindex": operating.reindex,
     "calibrate": operating.calibrate,
     "model export": operating.export_model,
