@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from semmem import __version__
-from semmem.commands import doctor, forgetting, memories, operating, serving
+from semmem.commands import doctor, memories, operating, serving
 from semmem.commands.asking import printing
 from semmem.commands.command import Command, Parser, Run, declared
 from semmem.commands.manual import page_of, text, told_of
@@ -233,7 +233,7 @@ RUNS: Mapping[str, Run] = {
     "list": memories.listed,
     "show": printing(memories.history, memories.shown_memory),
     "add": memories.add,
-    "forget": forgetting.forget,
+    "forget": memories.forget,
     "conversations list": printing(memories.conversations, memories.shown_conversations),
     "conversations show": printing(memories.conversation, memories.shown_conversation),
     "conversations export": memories.export_conversation,
