@@ -96,11 +96,7 @@ def opened(given: argparse.Namespace) -> Api:
 
 
 def connected(
-    given: argparse.Namespace,
-    settings: Settings,
-    *,
-    timeout_s: float = TIMEOUT_S,
-    whose: dict[str, str] | None = None,
+    given: argparse.Namespace, settings: Settings, *, timeout_s: float = TIMEOUT_S, whose: dict[str, str] | None = None
 ) -> Api:
     """The API of the semmem that is meant. Raises Failure."""
     api = settings.listeners.api
@@ -153,11 +149,7 @@ class Api:
     @contextmanager
     def stream(self, method: str, path: str, **asked: Any) -> Iterator[httpx.Response]:
         """An answer that is read piece by piece."""
-        with (
-            self._errors(path),
-            self._client() as http,
-            http.stream(method, self.url + path, **asked) as answer,
-        ):
+        with self._errors(path), self._client() as http, http.stream(method, self.url + path, **asked) as answer:
             if not answer.is_success:
                 answer.read()
                 raise refusal(answer, self.url + path)

@@ -244,8 +244,7 @@ class PostgresSection(Section):
     )
     connect_timeout_s: Seconds = key(3.0, "limit of connecting to one address; whole seconds, two at least")
     statement_timeout_s: Seconds = key(
-        10.0,
-        "limit of one statement, with waiting for locks; also how long a silent connection counts as alive",
+        10.0, "limit of one statement, with waiting for locks; also how long a silent connection counts as alive"
     )
     retry_s: Seconds = key(0.5, "pause before a server is tried again that could not be reached; until then calls fail")
     replica_lost_s: Seconds = key(

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from semmem.config.backends_section import (
-    EmbeddingSection,
-    MilvusSection,
-    QdrantSection,
-    RerankSection,
-)
+from semmem.config.backends_section import EmbeddingSection, MilvusSection, QdrantSection, RerankSection
 from semmem.config.values import (
     ERASING,
     NEWS,
@@ -78,10 +73,7 @@ class HotCacheSection(Section):
         le=86_400,
     )
     told_staleness_s: float = key(
-        60.0,
-        "the same, where staleness_s is null, while replicas tell each other of changes",
-        ge=5,
-        le=86_400,
+        60.0, "the same, where staleness_s is null, while replicas tell each other of changes", ge=5, le=86_400
     )
     loads_max: int = key(4, "users loaded at the same time", ge=1, le=64)
     tell_after_ms: Milliseconds = key(100, "so long changes are gathered before other replicas are told of them")
@@ -139,7 +131,7 @@ class InjectionSection(Section):
     )
     fence_key: Secret = secret(
         "key of the mark by which semmem knows its own block: 16 characters or more, the same on all replicas;"
-        " empty: data_dir/fence.key, made at the first start",
+        " empty: data_dir/fence.key, made at the first start"
     )
     fence_key_former: Secret = secret("the key before this one, whose blocks are still known")
 
@@ -222,8 +214,7 @@ class WriteScreenSection(Section):
         "reject", "facts with keys, tokens, card numbers or passwords; what is kept of them is redacted"
     )
     instructions: Literal["reject", "quarantine"] = key(
-        "reject",
-        "facts that are orders to a model; quarantine hides them, and what only may be one, until released",
+        "reject", "facts that are orders to a model; quarantine hides them, and what only may be one, until released"
     )
     fact_chars_min: int = key(3, "shorter facts are rejected", ge=1, le=100)
     fact_chars_max: int = key(500, "longer facts are rejected", ge=10, le=8000)
@@ -260,8 +251,7 @@ class ReindexSection(Section):
     restart = "a reindex under way keeps to it"
 
     start: Literal["manual", "auto"] = key(
-        "auto",
-        "auto: semmem makes new vectors while it serves; manual: it does not start, and says what to run",
+        "auto", "auto: semmem makes new vectors while it serves; manual: it does not start, and says what to run"
     )
     keep_days: Days = key(7, "how long the former collection is kept to go back to; 0: until somebody drops it")
     poll_s: Seconds = key(5.0, "pause between two looks at what there is to do, and at what another replica has done")

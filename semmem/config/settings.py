@@ -93,8 +93,7 @@ class ErasureSection(Section):
     retry_s: Seconds = key(5.0, "pause before what is pending is tried again")
     hidden_s: Seconds = key(300.0, "how long what is gone stays hidden from reads and writes that come late")
     marks_days: Days = key(
-        30,
-        "how long an erasure is known (as a digest); older halves of turns that come later are learnt",
+        30, "how long an erasure is known (as a digest); older halves of turns that come later are learnt"
     )
     pending_max: int = key(1000, "erasures remembered that are not finished", ge=1, le=100_000)
 
@@ -129,10 +128,7 @@ class LimitsSection(Section):
     request_body_bytes_max: int = key(16 * 1024**2, "longest request body that is read", ge=1024, le=256 * 1024**2)
     request_messages_max: int = key(5000, "messages (input items) of a request that is read", ge=1, le=1_000_000)
     request_values_max: int = key(
-        100_000,
-        "JSON values (members and elements) of a request that is read",
-        ge=100,
-        le=10_000_000,
+        100_000, "JSON values (members and elements) of a request that is read", ge=100, le=10_000_000
     )
     inline_body_bytes_max: int = key(
         64 * 1024, "longer request bodies are read and rewritten beside the event loop", ge=1024, le=256 * 1024**2
@@ -228,10 +224,7 @@ class CompressionSection(Section):
     )
     turns_kept: int = key(5, "messages of the user's that stay as they are, with all behind them", ge=1, le=100)
     renew_turns: int = key(
-        10,
-        "turns until the next state; as long the beginning of a prompt stays the same",
-        ge=1,
-        le=1000,
+        10, "turns until the next state; as long the beginning of a prompt stays the same", ge=1, le=1000
     )
     state_tokens_max: int = key(650, "estimated tokens of a state", ge=150, le=4000)
     ttl_days: int = key(7, "how long a state is kept; no longer than journal.retention_days", ge=1, le=3650)

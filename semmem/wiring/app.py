@@ -77,11 +77,7 @@ class App:
         async with AsyncExitStack() as stack:
             self._tracing = tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
-                self._settings,
-                self._metrics,
-                stack,
-                spawn=self._tasks.spawn,
-                announce=self._announce,
+                self._settings, self._metrics, stack, spawn=self._tasks.spawn, announce=self._announce
             )
             parts = Parts(
                 self._settings,

@@ -200,11 +200,7 @@ class Recording:
 
     def shown(self, settings: Settings) -> Usage:
         return Usage(
-            UsageReport(self.records, prices(settings)),
-            self._name,
-            self.writer.flush,
-            time.time,
-            self.enabled,
+            UsageReport(self.records, prices(settings)), self._name, self.writer.flush, time.time, self.enabled
         )
 
     async def _name(self, user: str) -> str:
