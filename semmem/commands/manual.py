@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from semmem import __version__
-from semmem.commands.command import ERRORS_TOO, Command, Exit, Parser, Rows, misused
+from semmem.commands.command import ERRORS_TOO, Exit, Parser, Rows, misused
 from semmem.commands.terminal import answer
 
 
@@ -35,10 +35,11 @@ class Page:
 def page_of(parser: Parser) -> Page:
     """What the parser's command is to be told of."""
     command = parser.command
-    spelt = rows(parser)
+    also = [f"Also called {', '.join(command.also)}."] if command.also else []
+    spelt = [(_spelling(action), action.help or "") for action in parser.shown_actions]
     sections = (
         Section("synopsis", [synopsis(parser)]),
-        Section("description", _about(command)),
+        Section("description", [*command.about.split("\n\n"), *also]),
         Section("commands", rows=[(name, child.command.does) for name, child in parser.inside.items()]),
         Section("arguments", rows=[row for row in spelt if not row[0].startswith("-")]),
         Section("options", rows=[row for row in spelt if row[0].startswith("-")]),
@@ -63,11 +64,6 @@ def synopsis(parser: Parser) -> str:
     return " ".join([*words, "COMMAND"] if parser.inside else words)
 
 
-def rows(parser: Parser) -> Rows:
-    """Every argument and option as it is spelt, with its help."""
-    return [(_spelling(action), action.help or "") for action in parser.shown_actions]
-
-
 def _spelling(action: argparse.Action) -> str:
     if not action.option_strings:
         return _value(action)
@@ -79,11 +75,6 @@ def _value(action: argparse.Action) -> str:
     if action.choices is not None and action.option_strings:
         return "|".join(map(str, action.choices))
     return str(action.metavar or action.dest.upper())
-
-
-def _about(command: Command) -> list[str]:
-    told = command.about.split("\n\n")
-    return [*told, f"Also called {', '.join(command.also)}."] if command.also else told
 
 
 WIDTH = 100
@@ -108,14 +99,11 @@ def text(page: Page) -> str:
     for section in page.sections:
         lines += ["", section.heading.upper()]
         for number, words in enumerate(section.paragraphs):
-            lines += [*([""] if number else []), *_paragraph(words)]
+            lines += [""] if number else []
+            lines += textwrap.wrap(words, WIDTH, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT)
         for what, explained in section.rows:
             lines += _row(section.heading, what, explained)
     return "\n".join(lines) + "\n"
-
-
-def _paragraph(words: str) -> Iterator[str]:
-    yield from textwrap.wrap(words, WIDTH, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT)
 
 
 def _row(heading: str, what: str, explained: str) -> Iterator[str]:
@@ -245,11 +233,10 @@ def told_of(root: Parser, given: argparse.Namespace) -> int:
 def found(parser: Parser, topic: list[str]) -> Parser:
     """The parser of a command. Raises Failure."""
     for word in topic:
-        names = {name: child for child in parser.inside.values() for name in child.names}
-        if word not in names:
+        if word not in parser.named:
             known = ", ".join(parser.inside) or "none inside of it"
             raise misused("", f"{parser.prog} has no command {word!r}; there are: {known}")
-        parser = names[word]
+        parser = parser.named[word]
     return parser
 
 

@@ -24,15 +24,11 @@ FILES = "\0files"
 """In the place of words: any file."""
 
 
-def _names(parser: Parser) -> list[str]:
-    return [name for child in parser.inside.values() for name in child.names]
-
-
 def _words(parser: Parser) -> list[str]:
     """What may stand where no option waits for its value."""
     options = [name for action in parser.shown_actions for name in action.option_strings if name.startswith("--")]
     values = [word for action in parser.shown_actions if not action.option_strings for word in _values(action)]
-    return [*_names(parser), *values, *options]
+    return [*parser.named, *values, *options]
 
 
 def _values(action: argparse.Action) -> Sequence[str]:
@@ -65,8 +61,7 @@ def _lines(found: Iterable[str]) -> str:
 def _steps(root: Parser) -> Iterator[tuple[str, str]]:
     """A place and a word behind it, and the place to which that leads."""
     for parser in root.everything:
-        for child in parser.inside.values():
-            yield from ((f"{parser.prog} {name}", child.prog) for name in child.names)
+        yield from ((f"{parser.prog} {name}", child.prog) for name, child in parser.named.items())
 
 
 def _places(root: Parser) -> Iterator[str]:
@@ -159,9 +154,8 @@ def _fished(words: str) -> str:
 def _fish_lines(root: Parser) -> Iterator[str]:
     for parser in root.everything:
         where = _fished(f"__semmem_at {parser.prog}")
-        for child in parser.inside.values():
-            for name in child.names:
-                yield f"complete -c semmem -n {where} -a {name} -d {_fished(child.command.does)}"
+        for name, child in parser.named.items():
+            yield f"complete -c semmem -n {where} -a {name} -d {_fished(child.command.does)}"
         for action in parser.shown_actions:
             yield from _fish_action(where, action)
 

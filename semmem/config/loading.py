@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, get_origin
 
 from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
@@ -75,18 +75,15 @@ def override(tree: dict[str, Any], environ: Mapping[str, str]) -> Overridden:
             problems.append(refused.problem)
         else:
             variables[loc] = name
-    for other, text in _of_others(environ):
+    for other in names_of_others().values():
+        text = environ.get(other.name)
+        if not text or not other.becomes:  # maybe meant for another program beside this one: remarks() tells of it
+            continue
         try:
             tree = _adopted(tree, variables, other, text)
         except _Refused as refused:
             problems.append(refused.problem)
     return Overridden(tree, variables, tuple(problems))
-
-
-def _of_others(environ: Mapping[str, str]) -> Iterator[tuple[Name, str]]:
-    """Variables that other systems have, as far as they are set to anything and mean something here. The rest may well
-    be meant for another program beside this one: remarks() tells of them, and nothing stops."""
-    return ((known, environ[name]) for name, known in names_of_others().items() if known.becomes and environ.get(name))
 
 
 def _adopted(tree: dict[str, Any], variables: dict[Loc, str], other: Name, text: str) -> dict[str, Any]:
@@ -142,7 +139,8 @@ def _nearest_variable(name: str) -> str:
 
 
 def _value(name: str, loc: Loc, text: str) -> Any:
-    if schema.is_text(schema.type_at(loc)):
+    annotation = schema.type_at(loc)
+    if annotation in (str, SecretStr) or get_origin(annotation) is Literal:  # nothing else is read into its spelling
         return text
     try:
         document = parse(text, name)
@@ -214,23 +212,17 @@ def _filled(name: str, environ: Mapping[str, str], findings: list[Finding], sect
     return section
 
 
-class Validated(NamedTuple):
-    """``settings`` has the default in place of every refused value, and of every list that holds one."""
-
-    settings: Settings
-    findings: list[Finding]
-
-
-def validate(tree: dict[str, Any]) -> Validated:
-    """Every refused value is a finding, and is left out, so that rules can still be tried on the rest."""
+def validate(tree: dict[str, Any]) -> tuple[Settings, list[Finding]]:
+    """Every refused value is a finding, and the default stands in its place, as in that of every list that holds one:
+    rules can still be tried on the rest."""
     try:
-        return Validated(Settings.model_validate(tree), [])
+        return Settings.model_validate(tree), []
     except ValidationError as error:
         details = error.errors(include_url=False)
     for detail in details:
         tree = without(tree, detail["loc"])
     # Only elements of lists have required keys, so nothing can be missing now.
-    return Validated(Settings.model_validate(tree), [_finding(detail) for detail in details])
+    return Settings.model_validate(tree), [_finding(detail) for detail in details]
 
 
 def _finding(detail: ErrorDetails) -> Finding:

@@ -30,6 +30,8 @@ _UNITS = {
     "_tokens": "tokens",
     "_threshold": "cosine",
 }
+"""What the end of a key's name says of its unit."""
+_NUMBER_OR_NONE = {int | None: int, float | None: float}
 
 
 def item_type(annotation: Any) -> Any:
@@ -66,11 +68,6 @@ def field_at(loc: Loc) -> FieldInfo | None:
     return section.model_fields.get(keys[-1]) if is_section(section) else None
 
 
-def is_text(annotation: Any) -> bool:
-    """Whether the value is text (or one of several words), so that nothing else may be read into its spelling."""
-    return annotation in (str, SecretStr) or get_origin(annotation) is Literal
-
-
 class Leaf(NamedTuple):
     """A key that holds a value, as its section declares it; ``N`` in its path stands for a list index."""
 
@@ -94,11 +91,6 @@ def restart_reasons() -> Mapping[str, str]:
     return {".".join(leaf.path): leaf.section.restart_reason(leaf.path[-1]) for leaf in leaves()}
 
 
-def unit_of(name: str) -> str:
-    """The unit that a key's name carries."""
-    return next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), "")
-
-
 def describe(loc: Loc) -> str:
     """What belongs at a place, in words: ``a whole number from 1 to 50``."""
     field = field_at(loc)
@@ -119,7 +111,7 @@ def describe_field(field: FieldInfo) -> str:
     if "le" not in bounds:
         return words
     low = f"above {bounds['gt']}" if "gt" in bounds else f"from {bounds['ge']}"
-    or_null = ", or null" if _without_none(field.annotation) != field.annotation else ""
+    or_null = ", or null" if field.annotation in _NUMBER_OR_NONE else ""
     return f"{words} {low} to {bounds['le']}{or_null}"
 
 
@@ -152,11 +144,7 @@ def _type_words(annotation: Any) -> str:
     if is_section(annotation):
         return "a section"
     kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "text", SecretStr: "text"}
-    return kinds[_without_none(annotation)]
-
-
-def _without_none(annotation: Any) -> Any:
-    return {int | None: int, float | None: float}.get(annotation, annotation)
+    return kinds[_NUMBER_OR_NONE.get(annotation, annotation)]
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------
@@ -215,9 +203,10 @@ def _introduction(top: str) -> Iterator[str]:
 
 
 def _row(path: tuple[str, ...], field: FieldInfo, reasons: Mapping[str, str]) -> str:
-    kind = _values(describe_field(field), unit_of(path[-1]))
+    unit = next((unit for suffix, unit in _UNITS.items() if path[-1].endswith(suffix)), "")
+    kind = _values(describe_field(field), unit)
     kind += ", secret" if field.annotation is SecretStr else ""
-    kind += f" ({_default(field)})"
+    kind += " (required)" if field.is_required() else f" (`{_spelling(field.get_default())}`)"
     key = ".".join(path)
     what = f"{RESTART if reasons.get(key) else ''}{field.description}"
     return f"| {' | '.join((f'`{key}`', kind, what))} |"
@@ -229,10 +218,6 @@ def _values(words: str, unit: str) -> str:
     short = short.removeprefix("a number from ").removeprefix("a number ")
     number, comma, null = short.partition(", or null")
     return f"{number} {unit}".rstrip() + comma + null
-
-
-def _default(field: FieldInfo) -> str:
-    return "required" if field.is_required() else f"`{_spelling(field.get_default())}`"
 
 
 def _spelling(value: Any) -> str:

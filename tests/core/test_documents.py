@@ -249,7 +249,7 @@ def test_every_command_exists(name: str) -> None:
 
 def commands() -> set[str]:
     """semmem's own commands."""
-    return {name for child in root_parser().inside.values() for name in child.names}
+    return set(root_parser().named)
 
 
 @pytest.mark.parametrize("name", PRESENT)
