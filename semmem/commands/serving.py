@@ -172,7 +172,7 @@ async def _serve_until_told(
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     app = App(settings, read)
-    hangups.tell(loop, app.reload_soon)
+    hangups.tell(loop, app.reloading.ask)
     async with app.running() as addresses:
         ready(addresses)
         await app.until(stop)

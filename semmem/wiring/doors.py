@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from secrets import token_bytes
 
@@ -114,9 +115,8 @@ def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:
     if (path := settings.audit_file) is not None:
         append = AuditFile(path, bytes_max=rules.file_bytes_max, files_max=rules.files_max)
     key = fence.derived(PURPOSE)
-    return Audit(
-        InOrder(append), lambda user: audit_name(key, user), clock=time.time, reading=rules.reading, announce=announce
-    )
+    name = partial(audit_name, key)
+    return Audit(InOrder(append), name, clock=time.time, reading=rules.reading, announce=announce)
 
 
 def audit_name(key: bytes, user: str) -> str:

@@ -48,7 +48,8 @@ class ConversationRecord:
         self.enabled = rules.enabled
         self.chained = Counter(dict.fromkeys((word.value for word in Chained), 0))
         self._journal = journal
-        self.writer = rules.fill(ConversationWriter, journal, limits(settings), interval_s=rules.flush_s)
+        kept = rules.fill(ConversationLimits)
+        self.writer = rules.fill(ConversationWriter, journal, kept, interval_s=rules.flush_s)
 
     def feature(self, settings: Settings, work: BodyWork, rules: ExchangeRules) -> ConversationsFeature | None:
         """None where nothing is recorded."""
@@ -107,10 +108,6 @@ def looks_back(signature: str) -> LooksBack | None:
     """What was learnt of questions for what was talked about before; None where it was for another model's vectors."""
     learnt = LooksBack.load(shipped_for(SHIPPED, signature))
     return learnt if learnt.signature == signature else None
-
-
-def limits(settings: Settings) -> ConversationLimits:
-    return settings.conversations.fill(ConversationLimits)
 
 
 # --- compression ------------------------------------------------------------------------------------------------------

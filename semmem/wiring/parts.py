@@ -253,13 +253,6 @@ def metrics_page(metrics: Metrics, parts: Parts, components: Mapping[str, Callab
     backends, writer, usage, reindexing = parts.opened.backends, parts.writer, parts.usage.writer, parts.reindexing
     conversations, warming = parts.conversations.writer, parts.warming
     reindex = {metrics.reindex_state.labels(state.value): partial(_is_in, reindexing, state) for state in ReindexState}
-    done = {
-        metrics.reindex_users: "users",
-        metrics.reindex_users_done: "users_done",
-        metrics.reindex_memories_done: "memories_done",
-        metrics.reindex_embedded: "embedded",
-    }
-    reindex |= {gauge: partial(_count, reindexing, name) for gauge, name in done.items()}
     up = {metrics.component_up.labels(name): is_up for name, is_up in components.items()}
     return MetricsPage(
         metrics,
@@ -272,6 +265,10 @@ def metrics_page(metrics: Metrics, parts: Parts, components: Mapping[str, Callab
             metrics.hot_memories: lambda: backends.store.memories,
             metrics.hot_bytes: lambda: backends.store.bytes,
             metrics.erasures_pending: lambda: parts.erasure.pending,
+            metrics.reindex_users: partial(_count, reindexing, "users"),
+            metrics.reindex_users_done: partial(_count, reindexing, "users_done"),
+            metrics.reindex_memories_done: partial(_count, reindexing, "memories_done"),
+            metrics.reindex_embedded: partial(_count, reindexing, "embedded"),
             **up,
             **reindex,
         },

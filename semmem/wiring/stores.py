@@ -194,7 +194,7 @@ async def run(
     SemmemError."""
     async with AsyncExitStack() as stack:
         moving, store = await _opened(settings, stack)
-        if back and (store.target is None or await _is_empty(store)):
+        if back and (store.target is None or not await store.target.store.users()):
             raise StoreError(f"no collection of {settings.memory.embedding.model} is kept to go back to")
         if drop:
             return {"success": True, "dropped": await moving.drop_former()}
@@ -214,11 +214,6 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> tuple[Reindexing
     await embedder.open()
     await store.open()
     return reindexing(settings, store, embedder, journal), store
-
-
-async def _is_empty(store: MovableStore) -> bool:
-    assert store.target is not None
-    return not await store.target.store.users()
 
 
 async def _to_the_end(reindexing: Reindexing, say: Say) -> None:
