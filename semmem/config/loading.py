@@ -267,11 +267,6 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
     return settings
 
 
-def check(path: Path | None, environ: Mapping[str, str], *, here: bool = False) -> list[Problem]:
-    """Everything that would keep ``load`` from succeeding, and ``here``: what this machine lacks."""
-    return examine(path, environ, here=here)[1]
-
-
 def effective(settings: Settings) -> dict[str, Any]:
     """The settings as plain JSON values, each secret shown as ``(secret)`` when set and as an empty text when not."""
     plain: dict[str, Any] = _plain(settings.model_dump(mode="python"))
@@ -291,7 +286,8 @@ def _plain(value: Any) -> Any:
 def examine(
     path: Path | None, environ: Mapping[str, str], *, here: bool = False
 ) -> tuple[Settings | None, list[Problem]]:
-    """The settings, with defaults in place of what was refused (None: the file is unreadable), and every problem."""
+    """The settings, with defaults in place of what was refused (None: the file is unreadable), and every problem that
+    would keep ``load`` from succeeding; ``here``: also what this machine lacks."""
     try:
         document = read_file(path) if path is not None else Document("", {})
     except Unreadable as unreadable:

@@ -17,8 +17,9 @@ import pytest
 
 import semmem
 from semmem.commands.table import root_parser
-from semmem.config import check, schema
+from semmem.config import schema
 from semmem.config.names import ALIASES
+from tests.support.configuration import check
 from tests.support.readme import written_configuration
 
 ROOT = Path(semmem.__file__).parents[1]
