@@ -25,11 +25,11 @@ from pydantic_core import ErrorDetails
 from semmem.config import schema
 from semmem.config.names import ALIASES, Name, adopt, keys, value_at, without
 from semmem.config.names import variables as names_of_others
-from semmem.config.problems import NOTHING, REDACTED, ConfigError, Finding, Loc, Problem, dotted, found, put, shown
+from semmem.config.problems import NOTHING, REDACTED, ConfigError, Finding, Loc, Problem, Refused, dotted, found, shown
 from semmem.config.rules import conflicts
 from semmem.config.settings import Settings
 from semmem.config.surroundings import surroundings
-from semmem.config.yaml_source import Document, Unreadable, parse, read_file
+from semmem.config.yaml_source import Document, parse, read_file
 
 PREFIX = "SEMMEM_"
 RESERVED = frozenset({"SEMMEM_CONFIG"})
@@ -48,14 +48,6 @@ class Overridden:
     problems: tuple[Problem, ...] = ()
 
 
-class _Refused(Exception):
-    """One variable cannot be used; ``problem`` says why."""
-
-    def __init__(self, name: str, path: str, reason: str, remedy: str) -> None:
-        super().__init__(reason)
-        self.problem = Problem(path, "", reason, remedy, name)
-
-
 def variable_name(loc: Loc) -> str:
     """The environment variable that sets a place."""
     return PREFIX + "__".join(str(part).upper() for part in loc)
@@ -69,9 +61,9 @@ def override(tree: dict[str, Any], environ: Mapping[str, str]) -> Overridden:
         try:
             loc = _place(name)
             if loc in variables:
-                raise _Refused(name, dotted(loc), f"sets what {variables[loc]} sets too", "keep one of them")
+                raise Refused(dotted(loc), f"sets what {variables[loc]} sets too", "keep one of them", name)
             tree = _with(tree, loc, _translated(name, _value(name, loc, text)), name, loc)
-        except _Refused as refused:
+        except Refused as refused:
             problems.append(refused.problem)
         else:
             variables[loc] = name
@@ -81,20 +73,20 @@ def override(tree: dict[str, Any], environ: Mapping[str, str]) -> Overridden:
             continue
         try:
             tree = _adopted(tree, variables, other, text)
-        except _Refused as refused:
+        except Refused as refused:
             problems.append(refused.problem)
     return Overridden(tree, variables, tuple(problems))
 
 
 def _adopted(tree: dict[str, Any], variables: dict[Loc, str], other: Name, text: str) -> dict[str, Any]:
-    """The tree with what another system's variable means; of the rank of our own. Raises _Refused."""
+    """The tree with what another system's variable means; of the rank of our own. Raises Refused."""
     loc = other.target
     value = other.value(_value(other.name, loc, text))
     if (first := variables.get(loc)) is None:
         variables[loc] = other.name
         return _with(tree, loc, value, other.name, loc)  # type: ignore[no-any-return]
     if value_at(tree, loc) != value:
-        raise _Refused(other.name, dotted(loc), f"differs from {first}, which sets the same", "keep one of them")
+        raise Refused(dotted(loc), f"differs from {first}, which sets the same", "keep one of them", other.name)
     return tree
 
 
@@ -119,10 +111,10 @@ def _place(name: str) -> Loc:
     loc = ALIASES.get(loc, loc)
     annotation = schema.type_at(loc)
     if annotation is None:
-        raise _Refused(name, dotted(loc), "names no key of the configuration", _nearest_variable(name))
+        raise Refused(dotted(loc), "names no key of the configuration", _nearest_variable(name), name)
     if schema.is_section(annotation):
         example = variable_name((*loc, next(iter(annotation.model_fields))))
-        raise _Refused(name, dotted(loc), "names a whole section", f"set its keys one by one, for example {example}")
+        raise Refused(dotted(loc), "names a whole section", f"set its keys one by one, for example {example}", name)
     return loc
 
 
@@ -144,10 +136,10 @@ def _value(name: str, loc: Loc, text: str) -> Any:
         return text
     try:
         document = parse(text, name)
-    except Unreadable as unreadable:
-        raise _Refused(name, dotted(loc), unreadable.problem.reason, f"give {schema.describe(loc)}") from None
+    except Refused as refused:
+        raise Refused(dotted(loc), refused.problem.reason, f"give {schema.describe(loc)}", name) from None
     for problem in document.problems:
-        raise _Refused(name, dotted(loc), f"{problem.path}: {problem.reason}", problem.remedy)
+        raise Refused(dotted(loc), f"{problem.path}: {problem.reason}", problem.remedy, name)
     return document.tree
 
 
@@ -158,13 +150,13 @@ def _with(tree: Any, path: Loc, value: Any, name: str, loc: Loc) -> Any:
     head, rest = path[0], path[1:]
     container: Any = [] if isinstance(head, int) else {}
     if tree is not None and not isinstance(tree, type(container)):
-        raise _Refused(name, dotted(loc), "cannot be set inside a value of another kind", "correct the file first")
+        raise Refused(dotted(loc), "cannot be set inside a value of another kind", "correct the file first", name)
     if isinstance(head, str):
         section: dict[str, Any] = tree or {}
         return {**section, head: _with(section.get(head), rest, value, name, loc)}
     items: list[Any] = list(tree or ())
     if head > len(items):
-        raise _Refused(name, dotted(loc), f"skips elements: the list has {len(items)}", "number them from 0 on")
+        raise Refused(dotted(loc), f"skips elements: the list has {len(items)}", "number them from 0 on", name)
     items[head : head + 1] = [_with(items[head] if head < len(items) else None, rest, value, name, loc)]
     return items
 
@@ -290,8 +282,8 @@ def examine(
     would keep ``load`` from succeeding; ``here``: also what this machine lacks."""
     try:
         document = read_file(path) if path is not None else Document("", {})
-    except Unreadable as unreadable:
-        return None, [unreadable.problem]
+    except Refused as refused:
+        return None, [refused.problem]
     adopted = adopt(document.tree)
     overridden = override(adopted.tree, environ)
     tree, secret_findings = resolve_secrets(overridden.tree, environ)
@@ -300,7 +292,7 @@ def examine(
     told = chain(conflicts(settings), surroundings(settings, environ) if here else ())
     broken = [found(settings, *conflict) for conflict in told]
     findings += [conflict for conflict in broken if not _involves(conflict, findings)]
-    placed = [put(finding, _source(finding, document, overridden, adopted.written)) for finding in findings]
+    placed = [finding.in_words(_source(finding, document, overridden, adopted.written)) for finding in findings]
     return settings, [*document.problems, *overridden.problems, *placed]
 
 
