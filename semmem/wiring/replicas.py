@@ -126,10 +126,6 @@ SIGNS_OF_LIFE = 5
 """So many within the time after which a replica counts as lost."""
 
 
-def nobody_is_told() -> None:
-    """Where there are no news."""
-
-
 @dataclass(eq=False)
 class Replicas:
     """Signs of life, news, and erasures of others. ``due`` is called when a batch may be due, ``switched`` when memory
@@ -145,7 +141,7 @@ class Replicas:
     news: News | None = None
     _: KW_ONLY
     lost_s: float
-    lost: Callable[[], None] = nobody_is_told
+    lost: Callable[[], None] = lambda: None
     _counts_until: float = field(init=False, default=-math.inf)
     _look: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     _outage: Outage = field(
