@@ -68,11 +68,11 @@ def override(tree: dict[str, Any], environ: Mapping[str, str]) -> Overridden:
         else:
             variables[loc] = name
     for other in names_of_others().values():
-        text = environ.get(other.name)
-        if not text or not other.becomes:  # maybe meant for another program beside this one: remarks() tells of it
+        given = environ.get(other.name)
+        if not given or not other.becomes:  # maybe meant for another program beside this one: remarks() tells of it
             continue
         try:
-            tree = _adopted(tree, variables, other, text)
+            tree = _adopted(tree, variables, other, given)
         except Refused as refused:
             problems.append(refused.problem)
     return Overridden(tree, variables, tuple(problems))
