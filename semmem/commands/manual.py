@@ -90,9 +90,6 @@ EXPLAINED_AT = 28
 PROGRAM = "semmem"
 
 
-# --- text ------------------------------------------------------------------------------------------------------------
-
-
 def text(page: Page) -> str:
     """As a terminal shows it."""
     lines = ["NAME", f"    {page.name} - {page.does}"]
@@ -117,9 +114,6 @@ def _row(heading: str, what: str, explained: str) -> Iterator[str]:
         what = ""
     yield f"{' ' * INDENT}{what:{EXPLAINED_AT}}{folded[0]}".rstrip()
     yield from (f"{' ' * column}{line}" for line in folded[1:])
-
-
-# --- roff ------------------------------------------------------------------------------------------------------------
 
 
 def roff(pages: Sequence[Page]) -> str:
@@ -148,9 +142,6 @@ def _escaped(words: str) -> str:
     """What roff would take for a command, or for typography."""
     safe = words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     return f"\\&{safe}" if safe.startswith(".") else safe
-
-
-# --- Markdown --------------------------------------------------------------------------------------------------------
 
 
 def markdown(pages: Sequence[Page]) -> str:
@@ -216,9 +207,6 @@ def _table(head: tuple[str, str], rows: Rows) -> Iterator[str]:
 
 def _cell(words: str) -> str:
     return words.replace("|", "\\|")
-
-
-# --- semmem help -----------------------------------------------------------------------------------------------------
 
 
 def told_of(root: Parser, given: argparse.Namespace) -> int:

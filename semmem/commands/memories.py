@@ -34,9 +34,6 @@ PAGE = 500
 """Memories in a call where all are listed."""
 
 
-# --- add -------------------------------------------------------------------------------------------------------------
-
-
 def add(given: argparse.Namespace) -> int:
     api = opened(given)
     told = api.whose | given_only(type=given.type, key=given.key, project_id=given.project)
@@ -62,9 +59,6 @@ def _told(api: Api, body: Told, line: int) -> Any:
             raise
         reason = f"line {line} of standard input: {failure.reason}"
         raise Failure(failure.code, failure.path, reason, failure.status, line=line) from None
-
-
-# --- list ------------------------------------------------------------------------------------------------------------
 
 
 def listed(given: argparse.Namespace) -> int:
@@ -109,9 +103,6 @@ def _listed(memory: Told) -> str:
     return f"{memory['id']}  {day}  {memory['type']:10}  {memory['status']:11}  {content}"
 
 
-# --- show ------------------------------------------------------------------------------------------------------------
-
-
 def history(api: Api, given: argparse.Namespace) -> Any:
     return api.call("GET", f"/v1/memory/{segment(given.id)}/history", params=api.whose)
 
@@ -125,9 +116,6 @@ def shown_memory(told: Told) -> Iterator[str]:
     for row in told["dropped"]:
         yield f"{row['times']} new facts were not stored beside it: {row['reason']}"
     yield f"used {told['uses']['count']} times"
-
-
-# --- preview ---------------------------------------------------------------------------------------------------------
 
 
 def preview(api: Api, given: argparse.Namespace) -> Any:

@@ -63,9 +63,6 @@ log = logging.getLogger("semmem")
 Read = Callable[[], tuple[Settings | None, list[Problem]]]
 
 
-# --- check -----------------------------------------------------------------------------------------------------------
-
-
 def check(given: argparse.Namespace) -> int:
     path, here = given.config, not given.elsewhere
     settings, problems = _examined(path, here=here)
@@ -109,9 +106,6 @@ def _examined(path: Path | None, *, here: bool) -> tuple[Settings | None, list[P
             remedy = "write it with semmem calibrate, or leave it empty"
             problems = [Problem("signals.weights", "", str(unusable), remedy)]
     return settings, problems
-
-
-# --- serve -----------------------------------------------------------------------------------------------------------
 
 
 def serve(given: argparse.Namespace) -> int:
@@ -178,18 +172,12 @@ async def _serve_until_told(
         await app.until(stop)
 
 
-# --- mcp -------------------------------------------------------------------------------------------------------------
-
-
 def mcp(given: argparse.Namespace) -> int:
     from semmem.management.mcp_doors import serve_stdio  # imports an SDK
 
     api = connected(given, settings_of(given))
     asyncio.run(serve_stdio(api.url, api.token, given.user))
     return 0
-
-
-# --- demo ------------------------------------------------------------------------------------------------------------
 
 
 CLONE = Path(semmem.__file__).parents[1]
