@@ -139,7 +139,11 @@ class Api:
         came = self.answer(method, path, **asked)
         if not came.is_success:
             raise refusal(came, self.url + path)
-        return _read(came, self.url + path)
+        try:
+            return came.json()
+        except ValueError:
+            reason = "answered something that is no JSON; is this semmem's API?"
+            raise Failure("NOT_AN_API", self.url + path, reason) from None
 
     def answer(self, method: str, path: str, **asked: Any) -> httpx.Response:
         """The answer, whatever it says."""
@@ -199,10 +203,3 @@ def _error(answer: httpx.Response) -> dict[str, Any]:
         return {}
     inner = told.get("error", told)
     return inner if isinstance(inner, dict) else told
-
-
-def _read(answer: httpx.Response, at: str) -> Any:
-    try:
-        return answer.json()
-    except ValueError:
-        raise Failure("NOT_AN_API", at, "answered something that is no JSON; is this semmem's API?") from None

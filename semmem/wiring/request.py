@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 
 from semmem.background import OffloadThreads
@@ -72,9 +71,8 @@ def identity(settings: Settings) -> IdentityRules:
 
 
 def verdict_rules(settings: Settings) -> VerdictRules:
-    found_at = partial(settings.signals.fill, VerdictSource)
     names = ("fact", "tool", "blocked", "pii")
-    return VerdictRules(**{name: found_at(prefix=f"{name}_") for name in names})
+    return VerdictRules(**{name: settings.signals.fill(VerdictSource, prefix=f"{name}_") for name in names})
 
 
 def journal_writer(
