@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,10 +99,8 @@ def parse(text: str, name: str) -> Document:
         tree = loader.construct_object(root, deep=True) if root is not None else None
     except (yaml.YAMLError, RecursionError) as error:
         raise _syntax_error(error, text, name) from None
-    problems: list[Problem] = []
-    if root is not None:
-        _inspect(root, (), name, problems, set())
-    return Document(name, tree, root, tuple(problems))
+    problems = () if root is None else tuple(_inspect(root, (), name, set()))
+    return Document(name, tree, root, problems)
 
 
 def _syntax_error(error: Exception, text: str, name: str) -> Refused:
@@ -118,30 +116,26 @@ def _syntax_error(error: Exception, text: str, name: str) -> Refused:
     return Refused("", "is nested too deeply", "remove levels", name)
 
 
-def _inspect(node: yaml.Node, loc: Loc, name: str, problems: list[Problem], seen: set[int]) -> None:
+def _inspect(node: yaml.Node, loc: Loc, name: str, seen: set[int]) -> Iterator[Problem]:
+    """Keys that are given twice, or are no text."""
     if id(node) in seen:  # an alias: already looked at
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            _inspect(item, (*loc, index), name, problems, seen)
-    if isinstance(node, yaml.MappingNode):
-        _inspect_mapping(node, loc, name, problems, seen)
-
-
-def _inspect_mapping(node: yaml.MappingNode, loc: Loc, name: str, problems: list[Problem], seen: set[int]) -> None:
+            yield from _inspect(item, (*loc, index), name, seen)
     first: dict[str, int] = {}
-    for key, value in node.value:
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         where = _position(name, key.start_mark)
         if key.tag != "tag:yaml.org,2002:str":
-            problems.append(Problem(dotted(loc), "", "has a key that is not text", "put the key in quotes", where))
+            yield Problem(dotted(loc), "", "has a key that is not text", "put the key in quotes", where)
             continue
         here = (*loc, key.value)
         if key.value in first:
             reason = f"is given twice, first in line {first[key.value]}"
-            problems.append(Problem(dotted(here), "", reason, "keep one of them", where))
+            yield Problem(dotted(here), "", reason, "keep one of them", where)
         first.setdefault(key.value, key.start_mark.line + 1)
-        _inspect(value, here, name, problems, seen)
+        yield from _inspect(value, here, name, seen)
 
 
 def _child(node: yaml.Node | None, part: str | int) -> yaml.Node | None:
