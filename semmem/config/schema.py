@@ -3,9 +3,13 @@ the reference of every key (the body of docs/configuration.md), and docs/names.m
 
 from __future__ import annotations
 
+import ast
 import difflib
+import inspect
+import sys
 from collections.abc import Iterator, Mapping
-from itertools import groupby
+from functools import cache
+from itertools import groupby, pairwise
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import SecretStr
@@ -84,6 +88,26 @@ def leaves(section: type[Section] = Settings, at: tuple[str, ...] = ()) -> Itera
             yield Leaf((*at, name), field, section)
         if is_section(inner := item or field.annotation):
             yield from leaves(inner, (*at, name, "N") if item else (*at, name))  # type: ignore[arg-type]
+
+
+def about(leaf: Leaf) -> str:
+    """What the reference says of a key: what its field says, or the docstring below it."""
+    sections = [each for each in leaf.section.__mro__ if issubclass(each, Section)]
+    below = (_docstrings(each.__module__).get((each.__name__, leaf.path[-1])) for each in sections)
+    return leaf.field.description or next(filter(None, below), "")
+
+
+@cache
+def _docstrings(module: str) -> Mapping[tuple[str, str], str]:
+    """By section and key. Read from the source, which takes its time, when somebody asks."""
+    found: dict[tuple[str, str], str] = {}
+    written = ast.parse(inspect.getsource(sys.modules[module])).body
+    for section in (each for each in written if isinstance(each, ast.ClassDef)):
+        for pair in pairwise(section.body):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=key)), ast.Expr(value=ast.Constant(value=str(words))):
+                    found[section.name, key] = " ".join(words.split())
+    return found
 
 
 def restart_reasons() -> Mapping[str, str]:
@@ -191,7 +215,7 @@ def configuration_table() -> str:
     parts, reasons = list[str](), restart_reasons()
     for top, rows in groupby(leaves(), key=lambda leaf: leaf.path[0]):
         parts += [f"## `{top}`", "", *_introduction(top), "| path | values (`default`) | what it does |"]
-        parts += ["|---|---|---|", *(_row(leaf.path, leaf.field, reasons) for leaf in rows), ""]
+        parts += ["|---|---|---|", *(_row(leaf, reasons) for leaf in rows), ""]
     return "\n".join(parts)
 
 
@@ -202,13 +226,14 @@ def _introduction(top: str) -> Iterator[str]:
         yield from (text[0].upper() + text[1:], "")
 
 
-def _row(path: tuple[str, ...], field: FieldInfo, reasons: Mapping[str, str]) -> str:
+def _row(leaf: Leaf, reasons: Mapping[str, str]) -> str:
+    path, field = leaf.path, leaf.field
     unit = next((unit for suffix, unit in _UNITS.items() if path[-1].endswith(suffix)), "")
     kind = _values(describe_field(field), unit)
     kind += ", secret" if field.annotation is SecretStr else ""
     kind += " (required)" if field.is_required() else f" (`{_spelling(field.get_default())}`)"
     key = ".".join(path)
-    what = f"{RESTART if reasons.get(key) else ''}{field.description}"
+    what = f"{RESTART if reasons.get(key) else ''}{about(leaf)}"
     return f"| {' | '.join((f'`{key}`', kind, what))} |"
 
 
