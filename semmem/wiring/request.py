@@ -124,11 +124,26 @@ def recovery_rules(settings: Settings, began: float) -> RecoveryRules:
 def recall(
     settings: Settings, backends: Backends, announce: Announce = nobody_listens, spawn: Spawn | None = None
 ) -> Recall:
+    memory, injection, deadlines = settings.memory, settings.memory.injection, settings.deadlines
     judge = decision(settings, backends.embedder.signature, backends.votes)
+    rules = injection.fill(
+        RecallRules,
+        limit=memory.default_retrieval_limit,
+        standing_max=injection.standing_lines_max,
+        profile_max=injection.profile_lines_max,
+        fusion=Fusion(memory.fusion),
+        threshold=memory.default_similarity_threshold,
+        strategy=Strategy(memory.retrieval_strategy),
+        scope=memory.retrieval_scope,
+        tokens_max=injection.max_inject_tokens,
+        query_chars_max=settings.limits.query_chars_max,
+        embed_timeout_s=(deadlines.phase_ms - deadlines.store_ms) / 1000,
+        store_timeout_s=deadlines.store_ms / 1000,
+    )
     return Recall(
         backends.store,
         backends.embedder,
-        recall_rules(settings),
+        rules,
         decision=judge,
         announce=announce,
         writer=query_writer(settings, backends, announce),
@@ -164,24 +179,6 @@ def _looks_back(settings: Settings, signature: str) -> Callable[[str, Vector], b
     if learnt is None:
         return lambda question, _vector: has_form(question)
     return lambda question, vector: learnt.asks(question, vector, in_form=has_form(question))
-
-
-def recall_rules(settings: Settings) -> RecallRules:
-    memory = settings.memory
-    return memory.injection.fill(
-        RecallRules,
-        limit=memory.default_retrieval_limit,
-        standing_max=memory.injection.standing_lines_max,
-        profile_max=memory.injection.profile_lines_max,
-        fusion=Fusion(memory.fusion),
-        threshold=memory.default_similarity_threshold,
-        strategy=Strategy(memory.retrieval_strategy),
-        scope=memory.retrieval_scope,
-        tokens_max=memory.injection.max_inject_tokens,
-        query_chars_max=settings.limits.query_chars_max,
-        embed_timeout_s=(settings.deadlines.phase_ms - settings.deadlines.store_ms) / 1000,
-        store_timeout_s=settings.deadlines.store_ms / 1000,
-    )
 
 
 def decision(settings: Settings, signature: str, votes: Votes | None = None) -> Decision:
