@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from semmem.config.values import (
     Address,
     Header,
@@ -86,9 +84,9 @@ class SignalsSection(Section):
     """file that `semmem calibrate` wrote for another embedding model; empty: what is shipped, for multilingual and
     all-MiniLM-L6-v2"""
     fact_header: HeaderOrNone = key("", "header in which an earlier filter says whether this is a general question")
-    fact_metadata: MetadataPath = Field(default=(), max_length=8, description=_METADATA.format("fact_header"))
+    fact_metadata: MetadataPath = key((), _METADATA.format("fact_header"), max_length=8)
     tool_header: HeaderOrNone = key("", "header in which an earlier filter says whether this is a tool turn")
-    tool_metadata: MetadataPath = Field(default=(), max_length=8, description=_METADATA.format("tool_header"))
+    tool_metadata: MetadataPath = key((), _METADATA.format("tool_header"), max_length=8)
     blocked_header: HeaderOrNone = key("")
     """header in which an earlier filter says that it refuses: neither read nor store"""
     blocked_metadata: MetadataPath = key((), max_length=8)

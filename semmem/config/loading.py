@@ -12,9 +12,9 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_origin
@@ -167,30 +167,24 @@ ENDING = "_env"
 DIGEST_CHARS = 16
 
 
-def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[Finding]]:
+def resolved(tree: Any, annotation: Any, at: Loc, environ: Mapping[str, str], findings: list[Finding]) -> Any:
     """The tree (left as it was) with every ``<secret>_env`` of the schema read into ``<secret>``."""
-    findings: list[Finding] = []
-    for leaf in schema.leaves():
-        if leaf.path[-1].endswith(ENDING):
-            name = leaf.path[-1].removesuffix(ENDING)
-            tree = _mapped(tree, leaf.path[:-1], (), partial(_filled, name, environ, findings))
-    return tree, findings
-
-
-def _mapped(tree: Any, path: tuple[str, ...], at: Loc, change: Callable[[Any, Loc], Any]) -> Any:
-    """A copy with what stands at ``path`` changed, wherever it is there; ``N``: every element of a list."""
-    if not path:
-        return change(tree, at)
-    head, rest = path[0], path[1:]
-    if head == "N" and isinstance(tree, list):
-        return [_mapped(item, rest, (*at, index), change) for index, item in enumerate(tree)]
-    if not isinstance(tree, dict) or head not in tree:
+    if isinstance(tree, list) and schema.is_section(item := schema.item_type(annotation)):
+        return [resolved(each, item, (*at, index), environ, findings) for index, each in enumerate(tree)]
+    if not (isinstance(tree, dict) and schema.is_section(annotation)):
         return tree
-    return {**tree, head: _mapped(tree[head], rest, (*at, head), change)}
+    for name, declared in annotation.model_fields.items():
+        if name.endswith(ENDING):
+            tree = _filled(name.removesuffix(ENDING), tree, at, environ, findings)
+        elif name in tree:
+            tree = {**tree, name: resolved(tree[name], declared.annotation, (*at, name), environ, findings)}
+    return tree
 
 
-def _filled(name: str, environ: Mapping[str, str], findings: list[Finding], section: Any, at: Loc) -> Any:
-    variable = section.get(f"{name}_env") if isinstance(section, dict) else None
+def _filled(
+    name: str, section: dict[str, Any], at: Loc, environ: Mapping[str, str], findings: list[Finding]
+) -> dict[str, Any]:
+    variable = section.get(f"{name}_env")
     if not isinstance(variable, str) or not variable.isidentifier():  # The schema refuses what is not a name.
         return section
     if section.get(name):
@@ -286,9 +280,10 @@ def examine(
         return None, [refused.problem]
     adopted = adopt(document.tree)
     overridden = override(adopted.tree, environ)
-    tree, secret_findings = resolve_secrets(overridden.tree, environ)
-    settings, findings = validate(tree)
-    findings = [*adopted.findings, *secret_findings, *findings]
+    findings = [*adopted.findings]
+    tree = resolved(overridden.tree, Settings, (), environ, findings)
+    settings, invalid = validate(tree)
+    findings += invalid
     told = chain(conflicts(settings), surroundings(settings, environ) if here else ())
     broken = [found(settings, *conflict) for conflict in told]
     findings += [conflict for conflict in broken if not _involves(conflict, findings)]

@@ -182,10 +182,8 @@ class ConversationsSection(Section):
 class PassagesSection(Section):
     """``passages``: users' own messages and the gist of what was answered, found where memories do not answer."""
 
-    retention_days: Days = Field(default=365, description="how long what was said is kept; 0: nothing is kept or shown")
-    per_user_max: int = Field(
-        default=10_000, ge=1, le=15_000, description="passages of one user; beyond them the oldest go, once a day"
-    )
+    retention_days: Days = key(365, "how long what was said is kept; 0: nothing is kept or shown")
+    per_user_max: int = key(10_000, "passages of one user; beyond them the oldest go, once a day", ge=1, le=15_000)
 
 
 class CompressionSection(Section):
