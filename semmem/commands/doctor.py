@@ -317,8 +317,7 @@ def _unknown(seen: str, remedy: str = "") -> Seen:
 
 
 def _get(url: str) -> httpx.Response:
-    with httpx.Client(timeout=TIMEOUT_S, trust_env=False) as http:
-        return http.get(url)
+    return httpx.get(url, timeout=TIMEOUT_S, trust_env=False)
 
 
 def _said(error: Exception) -> str:

@@ -1,5 +1,5 @@
 """What is to be said of a command, taken from its row and its parser: as text for a terminal, as roff for ``man -l``,
-and as Markdown for docs/commands.md; and ``semmem help``, which says it."""
+and as Markdown for docs/commands.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from semmem import __version__
 from semmem.commands.command import ERRORS_TOO, Exit, Parser, Rows, misused
-from semmem.commands.terminal import answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,15 +208,6 @@ def _cell(words: str) -> str:
     return words.replace("|", "\\|")
 
 
-def told_of(root: Parser, given: argparse.Namespace) -> int:
-    """``semmem help``: one command, or all of them."""
-    parser = found(root, given.topic)
-    pages = [page_of(each) for each in (parser.everything if parser.inside else [parser])]
-    paper = roff(pages) if given.man else text(pages[0])
-    answer(given, {"commands": [_shown(page_of(each)) for each in parser.everything]}, paper.splitlines())
-    return 0
-
-
 def found(parser: Parser, topic: list[str]) -> Parser:
     """The parser of a command. Raises Failure."""
     for word in topic:
@@ -228,6 +218,7 @@ def found(parser: Parser, topic: list[str]) -> Parser:
     return parser
 
 
-def _shown(page: Page) -> dict[str, object]:
+def shown(page: Page) -> dict[str, object]:
+    """For a program to read."""
     told = {each.heading.replace(" ", "_"): list(each.paragraphs or map(list, each.rows)) for each in page.sections}
     return {"name": page.name, "does": page.does, **told}

@@ -188,18 +188,13 @@ def demo(given: argparse.Namespace) -> int:
     if not (CLONE / "demo" / "__main__.py").is_file():
         reason = "the demo is not installed with the package: clone the repository, and run semmem demo from there"
         raise Failure("NO_DEMO", str(CLONE), reason)
+    asked = {"--upstream": given.upstream, "--data-dir": given.data_dir, "--port": given.port, "--envoy": given.envoy}
+    options = [word for name, value in asked.items() if value is not None for word in (name, str(value))]
     began = time.monotonic()
-    status = _played(_options(given), sys.stderr if given.json else None)
+    status = _played([*options, "--stay"] if given.stay else options, sys.stderr if given.json else None)
     if given.json:
         document({"passed": status == 0, "seconds": round(time.monotonic() - began, 1)})
     return status if status in (0, Exit.INTERRUPTED) else Exit.NOT_DONE
-
-
-def _options(given: argparse.Namespace) -> list[str]:
-    """Those that were given, as the demo spells them."""
-    asked = {"--upstream": given.upstream, "--data-dir": given.data_dir, "--port": given.port, "--envoy": given.envoy}
-    told = [word for name, value in asked.items() if value is not None for word in (name, str(value))]
-    return [*told, "--stay"] if given.stay else told
 
 
 def _played(options: list[str], output: object) -> int:

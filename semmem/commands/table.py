@@ -13,7 +13,7 @@ from semmem import __version__
 from semmem.commands import doctor, memories, operating, serving
 from semmem.commands.asking import printing
 from semmem.commands.command import Command, Parser, Run, declared
-from semmem.commands.manual import page_of, text, told_of
+from semmem.commands.manual import found, page_of, roff, shown, text
 from semmem.commands.terminal import answer
 from semmem.config import Settings
 
@@ -190,7 +190,12 @@ def complete(given: argparse.Namespace) -> int:
 
 
 def tell(given: argparse.Namespace) -> int:
-    return told_of(root_parser(), given)
+    """``semmem help``: one command, or all of them."""
+    parser = found(root_parser(), given.topic)
+    pages = [page_of(each) for each in (parser.everything if parser.inside else [parser])]
+    paper = roff(pages) if given.man else text(pages[0])
+    answer(given, {"commands": [shown(page_of(each)) for each in parser.everything]}, paper.splitlines())
+    return 0
 
 
 # --- the table -------------------------------------------------------------------------------------------------------

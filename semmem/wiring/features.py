@@ -55,23 +55,20 @@ class ConversationRecord:
         """None where nothing is recorded."""
         if not self.enabled:
             return None
+        keys = settings.conversations
+        chains = None  # no history is added to requests
+        if keys.chains:
+            chains = keys.fill(
+                Chains,
+                self._journal,
+                settle=self.writer.flush,
+                waiting=lambda: len(self.writer),
+                messages_max=keys.chain_messages_max,
+                timeout_s=keys.chain_ms / 1000,
+                counts=self.chained,
+            )
         tap = Tap(self.writer.add, chars_max=self.writer.limits.message_chars_max)
-        return ConversationsFeature(tap, self._chains(settings), work, rules)
-
-    def _chains(self, settings: Settings) -> Chains | None:
-        """None where no history is added to requests."""
-        rules = settings.conversations
-        if not rules.chains:
-            return None
-        return rules.fill(
-            Chains,
-            self._journal,
-            settle=self.writer.flush,
-            waiting=lambda: len(self.writer),
-            messages_max=rules.chain_messages_max,
-            timeout_s=rules.chain_ms / 1000,
-            counts=self.chained,
-        )
+        return ConversationsFeature(tap, chains, work, rules)
 
     def shown(self, marks: Marks, forgotten: Callable[[str, str], None]) -> Conversations:
         """``forgotten`` is told whose conversation is gone, and which."""

@@ -196,15 +196,12 @@ def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
 PROBE = "Does the embedder answer?"
 
 
-def engine(
-    settings: Settings,
-    backends: Backends,
-    parts: Parts,
-    up: Mapping[str, Callable[[], bool]],
-    reloads: Callable[[], ReloadState],
-) -> Engine:
-    """``up``: which components answered when they were last asked; ``reloads``: what became of those of the
-    configuration."""
+Up = Mapping[str, Callable[[], bool]]
+"""Which components answered when they were last asked."""
+
+
+def engine(settings: Settings, backends: Backends, parts: Parts, up: Up, reloads: Callable[[], ReloadState]) -> Engine:
+    """``reloads``: what became of those of the configuration."""
 
     def status() -> EngineStatus:
         memory, embedding = settings.memory, settings.memory.embedding
@@ -247,7 +244,7 @@ def engine(
     )
 
 
-def metrics_page(metrics: Metrics, parts: Parts, components: Mapping[str, Callable[[], bool]]) -> MetricsPage:
+def metrics_page(metrics: Metrics, parts: Parts, components: Up) -> MetricsPage:
     """The page with what nobody announces: how much waits, is held in memory, or was dropped, and which components are
     up."""
     backends, writer, usage, reindexing = parts.opened.backends, parts.writer, parts.usage.writer, parts.reindexing

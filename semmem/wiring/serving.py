@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
@@ -63,7 +62,7 @@ from semmem.wiring.backends import Backends
 from semmem.wiring.erasure import holds
 from semmem.wiring.features import fence_of, making
 from semmem.wiring.maintenance import lifetime_s, quota
-from semmem.wiring.parts import LearningSide, Parts, engine, learning_side
+from semmem.wiring.parts import LearningSide, Parts, Up, engine, learning_side
 from semmem.wiring.reload import Reloading
 
 LISTENER_END_S = 5.0
@@ -89,8 +88,8 @@ class Tools(Protocol):
 
 @dataclass(eq=False)
 class Workshop:
-    """Makes what serves, out of parts that stay. ``threads`` work on large bodies, ``up`` says which components
-    answered when they were last asked; ``activity`` keeps how the last requests ended."""
+    """Makes what serves, out of parts that stay. ``threads`` work on large bodies; ``activity`` keeps how the last
+    requests ended."""
 
     parts: Parts
     announce: Announce
@@ -98,7 +97,7 @@ class Workshop:
     _: KW_ONLY
     threads: BodyWork
     spawn: Spawn
-    up: Mapping[str, Callable[[], bool]]
+    up: Up
     activity: Activity
     samples: Samples
     tracer: Tracer

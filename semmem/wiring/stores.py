@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from semmem.backends.in_process import InProcessCollections
@@ -169,16 +170,12 @@ def reindexing(
         Everybody(store, journal),
         clock=time.time,
         moved=moved,
-        tell=_tell,
+        tell=partial(log.info, "reindex: %s"),
         lease_s=LEASE_S if shared else 0.0,  # one process alone has the journal's file
         poll_s=rules.poll_s,
         settle_s=2 * rules.poll_s if shared else 0.0,
         keep_s=rules.keep_days * DAY_S or None,
     )
-
-
-def _tell(line: str) -> None:
-    log.info("reindex: %s", line)
 
 
 SHOWN_EVERY_S = 0.5
