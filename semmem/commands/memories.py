@@ -299,16 +299,14 @@ def _by_id(api: Api, scope: Told, ids: Sequence[str], *, purge: bool) -> dict[st
 
 def _scope(api: Api, scope: Told, given: argparse.Namespace) -> dict[str, Any]:
     """By type, project and age; without any of them everything of the user."""
+    if given.dry_run and given.all:
+        users = api.call("GET", "/v1/users", params={"limit": 1, "everywhere": True})["total"]
+        return {"dry_run": True, "memories": [], "users": users, "deleted": 0}
     if given.dry_run:
-        return _everybodys(api) if given.all else _covered(api, scope, given)
+        return _covered(api, scope, given)
     asked = given_only(type=given.type, older_than_days=given.older_than_days)
     asked |= {"purge": "true"} if given.purge else {}
     return _erased(api, "/v1/memory", {**scope, **asked})
-
-
-def _everybodys(api: Api) -> dict[str, Any]:
-    users = api.call("GET", "/v1/users", params={"limit": 1, "everywhere": True})["total"]
-    return {"dry_run": True, "memories": [], "users": users, "deleted": 0}
 
 
 def _covered(api: Api, scope: Told, given: argparse.Namespace) -> dict[str, Any]:

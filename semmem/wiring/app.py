@@ -16,13 +16,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from semmem.background import Tasks
+from semmem.background import OffloadThreads, Tasks
 from semmem.background.learner import watch_topics
 from semmem.config.settings import Settings
 from semmem.management.activity_api import Activity
 from semmem.management.server import create_health
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
+from semmem.request.body_work import BodyWork
 from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.metering import watch_loop
@@ -118,11 +119,14 @@ class App:
 
     async def _open_doors(self, parts: Parts, stack: AsyncExitStack) -> Addresses:
         settings, spawn, tracer = self._settings, self._tasks.spawn, self._tracing.tracer
+        usual, large = OffloadThreads(), OffloadThreads()  # for large bodies
+        for each in (usual, large):
+            stack.push_async_callback(each.close)
         workshop = Workshop(
             parts,
             self._announce,
             self.reloading,
-            threads=request.threads(stack),
+            threads=BodyWork(usual=usual, large=large),
             spawn=spawn,
             up=self._up(parts),
             activity=self._activity,

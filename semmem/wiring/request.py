@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 
-from semmem.background import OffloadThreads
 from semmem.background.at_once import AtOnceLearner
 from semmem.background.writers import JournalWriter
 from semmem.config.settings import Settings
@@ -20,7 +18,6 @@ from semmem.ports.embedder import shipped_for
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer
-from semmem.request.body_work import BodyWork
 from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.identity import IdentityRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
@@ -44,14 +41,6 @@ log = logging.getLogger(__name__)
 UNREAD_RETRY_S = 1.0
 WAITING_SHARE = 0.8
 """Of the time in which a turn has to be committed: the rest is for the commit."""
-
-
-def threads(stack: AsyncExitStack) -> BodyWork:
-    """Threads for large bodies, which end with ``stack``."""
-    offload, offload_large = OffloadThreads(), OffloadThreads()
-    stack.push_async_callback(offload.close)
-    stack.push_async_callback(offload_large.close)
-    return BodyWork(usual=offload, large=offload_large)
 
 
 def exchange_rules(settings: Settings) -> ExchangeRules:

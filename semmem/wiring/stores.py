@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -227,10 +227,8 @@ async def _to_the_end(reindexing: Reindexing, say: Say) -> None:
 async def _show(reindexing: Reindexing, say: Say) -> None:
     while True:
         await asyncio.sleep(SHOWN_EVERY_S)
-        try:
+        with suppress(SemmemError):
             say(await reindexing.status())
-        except SemmemError:
-            continue
 
 
 def journal(settings: Settings) -> SqlJournal:
