@@ -96,11 +96,7 @@ def opened(given: argparse.Namespace) -> Api:
 
 
 def connected(
-    given: argparse.Namespace,
-    settings: Settings,
-    *,
-    timeout_s: float = TIMEOUT_S,
-    whose: dict[str, str] | None = None,
+    given: argparse.Namespace, settings: Settings, *, timeout_s: float = TIMEOUT_S, whose: dict[str, str] | None = None
 ) -> Api:
     """The API of the semmem that is meant. Raises Failure."""
     api = settings.listeners.api
@@ -143,7 +139,11 @@ class Api:
         came = self.answer(method, path, **asked)
         if not came.is_success:
             raise refusal(came, self.url + path)
-        return _read(came, self.url + path)
+        try:
+            return came.json()
+        except ValueError:
+            reason = "answered something that is no JSON; is this semmem's API?"
+            raise Failure("NOT_AN_API", self.url + path, reason) from None
 
     def answer(self, method: str, path: str, **asked: Any) -> httpx.Response:
         """The answer, whatever it says."""
@@ -153,11 +153,7 @@ class Api:
     @contextmanager
     def stream(self, method: str, path: str, **asked: Any) -> Iterator[httpx.Response]:
         """An answer that is read piece by piece."""
-        with (
-            self._errors(path),
-            self._client() as http,
-            http.stream(method, self.url + path, **asked) as answer,
-        ):
+        with self._errors(path), self._client() as http, http.stream(method, self.url + path, **asked) as answer:
             if not answer.is_success:
                 answer.read()
                 raise refusal(answer, self.url + path)
@@ -207,10 +203,3 @@ def _error(answer: httpx.Response) -> dict[str, Any]:
         return {}
     inner = told.get("error", told)
     return inner if isinstance(inner, dict) else told
-
-
-def _read(answer: httpx.Response, at: str) -> Any:
-    try:
-        return answer.json()
-    except ValueError:
-        raise Failure("NOT_AN_API", at, "answered something that is no JSON; is this semmem's API?") from None

@@ -147,6 +147,8 @@ class Parser(argparse.ArgumentParser):
         self.command = command
         self._page = page
         self.inside: dict[str, Parser] = {}
+        self.named: Mapping[str, Parser] = {}
+        """The same, by their other names too."""
         for each in command.arguments:
             _add(self, each)
         self.add_argument("-h", "--help", action="help", help="print this page, and end")
@@ -159,6 +161,7 @@ class Parser(argparse.ArgumentParser):
         if not command.inside:
             return
         parsers = self.add_subparsers(metavar="COMMAND", parser_class=Parser)
+        self.named = parsers.choices
         for child in command.inside:
             prog = f"{self.prog} {child.name}"
             self.inside[child.name] = parsers.add_parser(
@@ -178,13 +181,8 @@ class Parser(argparse.ArgumentParser):
 
     def called(self, words: Sequence[str]) -> str:
         """The command that these words name, as one would type it."""
-        child = next((found for found in self.inside.values() if words and words[0] in found.names), None)
+        child = self.named.get(words[0]) if words else None
         return self.prog if child is None else child.called(words[1:])
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Its name and its other ones."""
-        return (self.command.name, *self.command.also)
 
     def format_help(self) -> str:
         return self._page(self)

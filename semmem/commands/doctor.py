@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -56,37 +58,8 @@ class Finding:
 
 
 WRONG_OUTCOMES: dict[Outcome, tuple[str, str]] = {
-    Outcome.ANONYMOUS: ("nobody was known to be asking", ""),
-    Outcome.STORE_DOWN: ("the store of memories is away", "look at memory.milvus.address and at the store's own log"),
-    Outcome.STORE_TIMEOUT: (
-        "the store did not answer in time",
-        "raise deadlines.store_ms (and phase_ms above it), or give the store more room; right after a start it passes",
-    ),
-    Outcome.EMBEDDER_DOWN: ("no vectors were made", "look at memory.embedding and at semmem's log for the embedder"),
-    Outcome.DEGRADED: ("no vectors were made", "look at memory.embedding and at semmem's log for the embedder"),
-    Outcome.EMBEDDER_BUSY: (
-        "vectors came too late",
-        "more requests come than this machine can embed: more cores or replicas",
-    ),
-    Outcome.TIMEOUT: ("semmem's own time was over", "raise deadlines.phase_ms, and Envoy's message_timeout above it"),
-    Outcome.MALFORMED: (
-        "the bodies were no requests of a known API",
-        "is the route for JSON, and request_body_mode BUFFERED?",
-    ),
-    Outcome.OVERSIZE: ("the bodies were too large", "raise limits.request_body_bytes_max, or the limits of messages"),
-    Outcome.COMPRESSED: ("the bodies were compressed", "clients must not send a content-encoding"),
-    Outcome.OTHER_PATH: (
-        "the paths were no API that semmem knows",
-        "name them under paths in config.yaml, or switch semmem on only for the routes of those",
-    ),
-    Outcome.OPTED_OUT: (
-        "memory was switched off by configuration or request",
-        "look at memory.auto_store, capture, and at the client's x-semmem-memory",
-    ),
-    Outcome.BLOCKED: ("an earlier filter refused them", "look at signals.blocked_header and blocked_metadata"),
-    Outcome.PII: ("an earlier filter found personal data", "look at signals.pii_header and pii_metadata"),
-    Outcome.SWITCHED_OFF: ("an administrator switched memory off", "semmem switches"),
-    Outcome.READING_OFF: ("an administrator switched reading off", "semmem switches"),
+    Outcome(word): (means, remedy)
+    for word, (means, remedy) in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
 }
 """What a word means that is no good, where it is said often, and what to do."""
 
@@ -344,8 +317,7 @@ def _unknown(seen: str, remedy: str = "") -> Seen:
 
 
 def _get(url: str) -> httpx.Response:
-    with httpx.Client(timeout=TIMEOUT_S, trust_env=False) as http:
-        return http.get(url)
+    return httpx.get(url, timeout=TIMEOUT_S, trust_env=False)
 
 
 def _said(error: Exception) -> str:

@@ -88,8 +88,7 @@ class EnvoyAdmin:
         return _dicts(self._configuration)
 
     def _get(self, path: str, **asked: str) -> httpx.Response:
-        with httpx.Client(timeout=TIMEOUT_S, trust_env=False) as http:
-            return http.get(self._url + path, params=asked).raise_for_status()
+        return httpx.get(self._url + path, params=asked, timeout=TIMEOUT_S, trust_env=False).raise_for_status()
 
 
 def _dicts(told: Any) -> Iterator[Json]:

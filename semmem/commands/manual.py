@@ -1,5 +1,5 @@
 """What is to be said of a command, taken from its row and its parser: as text for a terminal, as roff for ``man -l``,
-and as Markdown for docs/commands.md; and ``semmem help``, which says it."""
+and as Markdown for docs/commands.md."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from semmem import __version__
-from semmem.commands.command import ERRORS_TOO, Command, Exit, Parser, Rows, misused
-from semmem.commands.terminal import answer
+from semmem.commands.command import ERRORS_TOO, Exit, Parser, Rows, misused
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +34,11 @@ class Page:
 def page_of(parser: Parser) -> Page:
     """What the parser's command is to be told of."""
     command = parser.command
-    spelt = rows(parser)
+    also = [f"Also called {', '.join(command.also)}."] if command.also else []
+    spelt = [(_spelling(action), action.help or "") for action in parser.shown_actions]
     sections = (
         Section("synopsis", [synopsis(parser)]),
-        Section("description", _about(command)),
+        Section("description", [*command.about.split("\n\n"), *also]),
         Section("commands", rows=[(name, child.command.does) for name, child in parser.inside.items()]),
         Section("arguments", rows=[row for row in spelt if not row[0].startswith("-")]),
         Section("options", rows=[row for row in spelt if row[0].startswith("-")]),
@@ -63,11 +63,6 @@ def synopsis(parser: Parser) -> str:
     return " ".join([*words, "COMMAND"] if parser.inside else words)
 
 
-def rows(parser: Parser) -> Rows:
-    """Every argument and option as it is spelt, with its help."""
-    return [(_spelling(action), action.help or "") for action in parser.shown_actions]
-
-
 def _spelling(action: argparse.Action) -> str:
     if not action.option_strings:
         return _value(action)
@@ -79,11 +74,6 @@ def _value(action: argparse.Action) -> str:
     if action.choices is not None and action.option_strings:
         return "|".join(map(str, action.choices))
     return str(action.metavar or action.dest.upper())
-
-
-def _about(command: Command) -> list[str]:
-    told = command.about.split("\n\n")
-    return [*told, f"Also called {', '.join(command.also)}."] if command.also else told
 
 
 WIDTH = 100
@@ -99,23 +89,17 @@ EXPLAINED_AT = 28
 PROGRAM = "semmem"
 
 
-# --- text ------------------------------------------------------------------------------------------------------------
-
-
 def text(page: Page) -> str:
     """As a terminal shows it."""
     lines = ["NAME", f"    {page.name} - {page.does}"]
     for section in page.sections:
         lines += ["", section.heading.upper()]
         for number, words in enumerate(section.paragraphs):
-            lines += [*([""] if number else []), *_paragraph(words)]
+            lines += [""] if number else []
+            lines += textwrap.wrap(words, WIDTH, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT)
         for what, explained in section.rows:
             lines += _row(section.heading, what, explained)
     return "\n".join(lines) + "\n"
-
-
-def _paragraph(words: str) -> Iterator[str]:
-    yield from textwrap.wrap(words, WIDTH, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT)
 
 
 def _row(heading: str, what: str, explained: str) -> Iterator[str]:
@@ -129,9 +113,6 @@ def _row(heading: str, what: str, explained: str) -> Iterator[str]:
         what = ""
     yield f"{' ' * INDENT}{what:{EXPLAINED_AT}}{folded[0]}".rstrip()
     yield from (f"{' ' * column}{line}" for line in folded[1:])
-
-
-# --- roff ------------------------------------------------------------------------------------------------------------
 
 
 def roff(pages: Sequence[Page]) -> str:
@@ -160,9 +141,6 @@ def _escaped(words: str) -> str:
     """What roff would take for a command, or for typography."""
     safe = words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     return f"\\&{safe}" if safe.startswith(".") else safe
-
-
-# --- Markdown --------------------------------------------------------------------------------------------------------
 
 
 def markdown(pages: Sequence[Page]) -> str:
@@ -230,29 +208,17 @@ def _cell(words: str) -> str:
     return words.replace("|", "\\|")
 
 
-# --- semmem help -----------------------------------------------------------------------------------------------------
-
-
-def told_of(root: Parser, given: argparse.Namespace) -> int:
-    """``semmem help``: one command, or all of them."""
-    parser = found(root, given.topic)
-    pages = [page_of(each) for each in (parser.everything if parser.inside else [parser])]
-    paper = roff(pages) if given.man else text(pages[0])
-    answer(given, {"commands": [_shown(page_of(each)) for each in parser.everything]}, paper.splitlines())
-    return 0
-
-
 def found(parser: Parser, topic: list[str]) -> Parser:
     """The parser of a command. Raises Failure."""
     for word in topic:
-        names = {name: child for child in parser.inside.values() for name in child.names}
-        if word not in names:
+        if word not in parser.named:
             known = ", ".join(parser.inside) or "none inside of it"
             raise misused("", f"{parser.prog} has no command {word!r}; there are: {known}")
-        parser = names[word]
+        parser = parser.named[word]
     return parser
 
 
-def _shown(page: Page) -> dict[str, object]:
+def shown(page: Page) -> dict[str, object]:
+    """For a program to read."""
     told = {each.heading.replace(" ", "_"): list(each.paragraphs or map(list, each.rows)) for each in page.sections}
     return {"name": page.name, "does": page.does, **told}

@@ -29,9 +29,6 @@ UNSAID = "unsaid"
 PARTS = ("reading", "storing")
 
 
-# --- users -----------------------------------------------------------------------------------------------------------
-
-
 def users(api: Api, given: argparse.Namespace) -> Any:
     return api.call("GET", "/v1/users", params=given_only(limit=given.limit, after=given.after))
 
@@ -43,17 +40,11 @@ def shown_users(told: Told) -> Iterator[str]:
         yield f"more: --after {one_line(told['next_after'])}"
 
 
-# --- status ----------------------------------------------------------------------------------------------------------
-
-
 def shown_status(told: Told) -> Iterator[str]:
     """A line for each part, and what they come to."""
     for name, part in told["parts"].items():
         yield f"{name:10} {part['error'] or 'works'}, {part['latency_ms']} ms"
     yield "works" if told["working"] else "does not work"
-
-
-# --- token -----------------------------------------------------------------------------------------------------------
 
 
 def create(api: Api, given: argparse.Namespace) -> Any:
@@ -73,9 +64,6 @@ def revoke(api: Api, given: argparse.Namespace) -> Any:
     if given.user is not None:
         return api.call("DELETE", "/v1/tokens", params={"user_id": given.user})
     return api.call("DELETE", f"/v1/tokens/{segment(given.id)}")
-
-
-# --- switches --------------------------------------------------------------------------------------------------------
 
 
 def asked_switches(api: Api, given: argparse.Namespace) -> Any:

@@ -63,9 +63,6 @@ log = logging.getLogger("semmem")
 Read = Callable[[], tuple[Settings | None, list[Problem]]]
 
 
-# --- check -----------------------------------------------------------------------------------------------------------
-
-
 def check(given: argparse.Namespace) -> int:
     path, here = given.config, not given.elsewhere
     settings, problems = _examined(path, here=here)
@@ -109,9 +106,6 @@ def _examined(path: Path | None, *, here: bool) -> tuple[Settings | None, list[P
             remedy = "write it with semmem calibrate, or leave it empty"
             problems = [Problem("signals.weights", "", str(unusable), remedy)]
     return settings, problems
-
-
-# --- serve -----------------------------------------------------------------------------------------------------------
 
 
 def serve(given: argparse.Namespace) -> int:
@@ -172,13 +166,10 @@ async def _serve_until_told(
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     app = App(settings, read)
-    hangups.tell(loop, app.reload_soon)
+    hangups.tell(loop, app.reloading.ask)
     async with app.running() as addresses:
         ready(addresses)
         await app.until(stop)
-
-
-# --- mcp -------------------------------------------------------------------------------------------------------------
 
 
 def mcp(given: argparse.Namespace) -> int:
@@ -189,9 +180,6 @@ def mcp(given: argparse.Namespace) -> int:
     return 0
 
 
-# --- demo ------------------------------------------------------------------------------------------------------------
-
-
 CLONE = Path(semmem.__file__).parents[1]
 """Where the demo lies when this is a clone; nothing of it is installed with the package."""
 
@@ -200,18 +188,13 @@ def demo(given: argparse.Namespace) -> int:
     if not (CLONE / "demo" / "__main__.py").is_file():
         reason = "the demo is not installed with the package: clone the repository, and run semmem demo from there"
         raise Failure("NO_DEMO", str(CLONE), reason)
+    asked = {"--upstream": given.upstream, "--data-dir": given.data_dir, "--port": given.port, "--envoy": given.envoy}
+    options = [word for name, value in asked.items() if value is not None for word in (name, str(value))]
     began = time.monotonic()
-    status = _played(_options(given), sys.stderr if given.json else None)
+    status = _played([*options, "--stay"] if given.stay else options, sys.stderr if given.json else None)
     if given.json:
         document({"passed": status == 0, "seconds": round(time.monotonic() - began, 1)})
     return status if status in (0, Exit.INTERRUPTED) else Exit.NOT_DONE
-
-
-def _options(given: argparse.Namespace) -> list[str]:
-    """Those that were given, as the demo spells them."""
-    asked = {"--upstream": given.upstream, "--data-dir": given.data_dir, "--port": given.port, "--envoy": given.envoy}
-    told = [word for name, value in asked.items() if value is not None for word in (name, str(value))]
-    return [*told, "--stay"] if given.stay else told
 
 
 def _played(options: list[str], output: object) -> int:

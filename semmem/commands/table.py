@@ -10,10 +10,10 @@ from functools import cache, partial
 from pathlib import Path
 
 from semmem import __version__
-from semmem.commands import copies, doctor, forgetting, memories, operating, serving
+from semmem.commands import doctor, memories, operating, serving
 from semmem.commands.asking import printing
 from semmem.commands.command import Command, Parser, Run, declared
-from semmem.commands.manual import page_of, text, told_of
+from semmem.commands.manual import found, page_of, roff, shown, text
 from semmem.commands.terminal import answer
 from semmem.config import Settings
 
@@ -24,15 +24,11 @@ FILES = "\0files"
 """In the place of words: any file."""
 
 
-def _names(parser: Parser) -> list[str]:
-    return [name for child in parser.inside.values() for name in child.names]
-
-
 def _words(parser: Parser) -> list[str]:
     """What may stand where no option waits for its value."""
     options = [name for action in parser.shown_actions for name in action.option_strings if name.startswith("--")]
     values = [word for action in parser.shown_actions if not action.option_strings for word in _values(action)]
-    return [*_names(parser), *values, *options]
+    return [*parser.named, *values, *options]
 
 
 def _values(action: argparse.Action) -> Sequence[str]:
@@ -65,8 +61,7 @@ def _lines(found: Iterable[str]) -> str:
 def _steps(root: Parser) -> Iterator[tuple[str, str]]:
     """A place and a word behind it, and the place to which that leads."""
     for parser in root.everything:
-        for child in parser.inside.values():
-            yield from ((f"{parser.prog} {name}", child.prog) for name in child.names)
+        yield from ((f"{parser.prog} {name}", child.prog) for name, child in parser.named.items())
 
 
 def _places(root: Parser) -> Iterator[str]:
@@ -159,9 +154,8 @@ def _fished(words: str) -> str:
 def _fish_lines(root: Parser) -> Iterator[str]:
     for parser in root.everything:
         where = _fished(f"__semmem_at {parser.prog}")
-        for child in parser.inside.values():
-            for name in child.names:
-                yield f"complete -c semmem -n {where} -a {name} -d {_fished(child.command.does)}"
+        for name, child in parser.named.items():
+            yield f"complete -c semmem -n {where} -a {name} -d {_fished(child.command.does)}"
         for action in parser.shown_actions:
             yield from _fish_action(where, action)
 
@@ -196,7 +190,12 @@ def complete(given: argparse.Namespace) -> int:
 
 
 def tell(given: argparse.Namespace) -> int:
-    return told_of(root_parser(), given)
+    """``semmem help``: one command, or all of them."""
+    parser = found(root_parser(), given.topic)
+    pages = [page_of(each) for each in (parser.everything if parser.inside else [parser])]
+    paper = roff(pages) if given.man else text(pages[0])
+    answer(given, {"commands": [shown(page_of(each)) for each in parser.everything]}, paper.splitlines())
+    return 0
 
 
 # --- the table -------------------------------------------------------------------------------------------------------
@@ -214,6 +213,17 @@ def _about() -> str:
     )
 
 
+def _copying(name: str) -> Run:
+    """A command of copies.py, which takes numpy along and is imported when one of them is called."""
+
+    def run(given: argparse.Namespace) -> int:
+        from semmem.commands import copies
+
+        return copies.reported(getattr(copies, name), given)
+
+    return run
+
+
 RUNS: Mapping[str, Run] = {
     "serve": serving.serve,
     "check": serving.check,
@@ -222,20 +232,20 @@ RUNS: Mapping[str, Run] = {
     "list": memories.listed,
     "show": printing(memories.history, memories.shown_memory),
     "add": memories.add,
-    "forget": forgetting.forget,
+    "forget": memories.forget,
     "conversations list": printing(memories.conversations, memories.shown_conversations),
     "conversations show": printing(memories.conversation, memories.shown_conversation),
     "conversations export": memories.export_conversation,
     "conversations delete": printing(
         memories.delete_conversation, lambda gone: [f"{gone['messages']} messages deleted"]
     ),
-    "export": copies.export,
-    "import": copies.take,
-    "backup": copies.backup,
-    "restore": copies.restore,
-    "erasures": copies.known_erasures,
-    "journal recover": copies.recover,
-    "journal import": copies.adopt,
+    "export": _copying("export"),
+    "import": _copying("take"),
+    "backup": _copying("backup"),
+    "restore": _copying("restore"),
+    "erasures": _copying("known_erasures"),
+    "journal recover": _copying("recover"),
+    "journal import": _copying("adopt"),
     "reindex": operating.reindex,
     "calibrate": operating.calibrate,
     "model export": operating.export_model,

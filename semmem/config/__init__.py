@@ -4,7 +4,7 @@ Only the composition root and the command line read settings; everybody else get
 settings.py and memory_section.py; rules.py ties keys together; docs/configuration.md is made from them.
 """
 
-from semmem.config.loading import changed_keys, check, digest, effective, examine, load
+from semmem.config.loading import changed_keys, digest, effective, examine, load
 from semmem.config.problems import ConfigError, Problem
 from semmem.config.schema import configuration_table, restart_reasons
 from semmem.config.settings import Settings
@@ -15,7 +15,6 @@ __all__ = [
     "Problem",
     "Settings",
     "changed_keys",
-    "check",
     "configuration_table",
     "digest",
     "effective",

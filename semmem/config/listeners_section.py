@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from semmem.config.values import (
     Address,
     Header,
@@ -43,27 +41,20 @@ class IdentitySection(Section):
     restart: ClassVar = {"session_idle_s": "sessions under way are told apart by it"}
 
     metadata_namespace: Line = key("envoy.filters.http.jwt_authn", "Envoy dynamic metadata to read first; empty: none")
-    metadata_claim: ListOf[NonEmptyLine] = key(
-        ("jwt_payload", "sub"), "path to the user's id inside that metadata", max_length=8
-    )
-    trusted_headers: ListOf[TrustedHeader] = key(
-        (), "headers naming the user, in order; only those your gateway sets and strips from clients", max_length=16
-    )
-    group_claim: ListOf[NonEmptyLine] = key(
-        (),
-        "path inside that metadata to the names of the user's groups, for memory switches; empty: none",
-        max_length=8,
-    )
-    trusted_group_headers: ListOf[TrustedHeader] = key(
-        (), "headers naming groups between commas, all of them; set and stripped as trusted_headers are", max_length=16
-    )
+    metadata_claim: ListOf[NonEmptyLine] = key(("jwt_payload", "sub"), max_length=8)
+    """path to the user's id inside that metadata"""
+    trusted_headers: ListOf[TrustedHeader] = key((), max_length=16)
+    """headers naming the user, in order; only those your gateway sets and strips from clients"""
+    group_claim: ListOf[NonEmptyLine] = key((), max_length=8)
+    """path inside that metadata to the names of the user's groups, for memory switches; empty: none"""
+    trusted_group_headers: ListOf[TrustedHeader] = key((), max_length=16)
+    """headers naming groups between commas, all of them; set and stripped as trusted_headers are"""
     api_key: ApiKeyIdentitySection = ApiKeyIdentitySection()
     allow_untrusted_body: bool = key(False, "believe user ids in request bodies: any client may then be anybody")
     session_headers: ListOf[Header] = key(
-        ("x-session-id", "x-conversation-id", "x-omniroute-session-id"),
-        "headers naming the session, in order",
-        max_length=16,
+        ("x-session-id", "x-conversation-id", "x-omniroute-session-id"), max_length=16
     )
+    """headers naming the session, in order"""
     project_headers: ListOf[Header] = key(("x-project-id",), "headers naming the project, in order", max_length=16)
     agent_headers: ListOf[Header] = key(("x-agent-id",), "headers naming the agent, in order", max_length=16)
     session_idle_s: Seconds = key(1800.0, "silence after which the same opening words start another session")
@@ -87,28 +78,22 @@ _METADATA = "namespace, then keys, of the same in Envoy's dynamic metadata; what
 class SignalsSection(Section):
     """``signals``: how semmem decides whether a request needs memories, and what earlier filters say of it."""
 
-    engine: Literal["rules", "classifier"] = key(
-        "classifier", "classifier: the calibrated decision over all evidence; rules: by nearness alone"
-    )
-    weights: Line = key(
-        "",
-        "file that `semmem calibrate` wrote for another embedding model; empty: what is shipped, for multilingual"
-        " and all-MiniLM-L6-v2",
-    )
+    engine: Literal["rules", "classifier"] = key("classifier")
+    """classifier: the calibrated decision over all evidence; rules: by nearness alone"""
+    weights: Line = key("")
+    """file that `semmem calibrate` wrote for another embedding model; empty: what is shipped, for multilingual and
+    all-MiniLM-L6-v2"""
     fact_header: HeaderOrNone = key("", "header in which an earlier filter says whether this is a general question")
-    fact_metadata: MetadataPath = Field(default=(), max_length=8, description=_METADATA.format("fact_header"))
+    fact_metadata: MetadataPath = key((), _METADATA.format("fact_header"), max_length=8)
     tool_header: HeaderOrNone = key("", "header in which an earlier filter says whether this is a tool turn")
-    tool_metadata: MetadataPath = Field(default=(), max_length=8, description=_METADATA.format("tool_header"))
-    blocked_header: HeaderOrNone = key(
-        "", "header in which an earlier filter says that it refuses: neither read nor store"
-    )
-    blocked_metadata: MetadataPath = key(
-        (), "the same in Envoy's dynamic metadata; true in one of the two is enough", max_length=8
-    )
+    tool_metadata: MetadataPath = key((), _METADATA.format("tool_header"), max_length=8)
+    blocked_header: HeaderOrNone = key("")
+    """header in which an earlier filter says that it refuses: neither read nor store"""
+    blocked_metadata: MetadataPath = key((), max_length=8)
+    """the same in Envoy's dynamic metadata; true in one of the two is enough"""
     pii_header: HeaderOrNone = key("", "header in which an earlier filter says: personal data; neither read nor store")
-    pii_metadata: MetadataPath = key(
-        (), "the same in Envoy's dynamic metadata; true in one of the two is enough", max_length=8
-    )
+    pii_metadata: MetadataPath = key((), max_length=8)
+    """the same in Envoy's dynamic metadata; true in one of the two is enough"""
 
 
 _LISTENER = "the listener is bound with it"
@@ -136,9 +121,8 @@ class GrpcTlsSection(Section):
 
     cert_file: Line = key("", "PEM file of semmem's certificate chain; empty: plain text")
     key_file: Line = key("", "PEM file of that certificate's key")
-    client_ca_file: Line = key(
-        "", "PEM file of the authorities that Envoy's certificate must come from; empty: any client"
-    )
+    client_ca_file: Line = key("")
+    """PEM file of the authorities that Envoy's certificate must come from; empty: any client"""
 
 
 class GrpcListenerSection(Listener):
@@ -155,9 +139,8 @@ class HttpListenerSection(Listener):
     """A listener that speaks HTTP/1.1."""
 
     connections_max: int = key(256, "connections at a time; more are closed", ge=1, le=65_536)
-    head_timeout_s: Seconds = key(
-        10.0, "a connection that sends no request's head is closed after this, at most twice this"
-    )
+    head_timeout_s: Seconds = key(10.0)
+    """a connection that sends no request's head is closed after this, at most twice this"""
 
 
 class JwtSection(Section):
@@ -167,9 +150,8 @@ class JwtSection(Section):
     keys: Line = key("", "JWK set that tokens are verified with: a file or a URL, read again; empty: no tokens")
     issuer: Line = key("", "what iss must say; empty: anything")
     audience: Line = key("", "what aud must name; empty: anything")
-    user_claim: ListOf[NonEmptyLine] = key(
-        ("sub",), "path to the user's id, as in identity.metadata_claim", min_length=1, max_length=8
-    )
+    user_claim: ListOf[NonEmptyLine] = key(("sub",), min_length=1, max_length=8)
+    """path to the user's id, as in identity.metadata_claim"""
     refresh_s: Seconds = key(300.0, "keys are read again after this, or for one that is unknown")
 
 
@@ -178,12 +160,8 @@ class RateLimitSection(Section):
 
     calls_per_s: float = key(200.0, "calls of one caller; 0: no limit", ge=0, le=1e6)
     burst: int = key(1000, "calls of one caller at once", ge=1, le=1_000_000)
-    failures_per_minute: float = key(
-        600.0,
-        "refused credentials of one address, before only those that were good before are looked at; 0: no limit",
-        ge=0,
-        le=1e6,
-    )
+    failures_per_minute: float = key(600.0, ge=0, le=1e6)
+    """refused credentials of one address, before only those that were good before are looked at; 0: no limit"""
     callers_max: int = key(10_000, "callers known at a time, about 200 bytes each", ge=1, le=1_000_000)
 
 
@@ -226,17 +204,12 @@ class ApiListener(HttpListenerSection):
     idempotency: IdempotencySection = IdempotencySection()
     audit: AuditSection = AuditSection()
     mcp: bool = key(False, "serve tools for models at /mcp (Model Context Protocol); takes 55 MB more")
-    trusted_headers: ListOf[TrustedHeader] = key(
-        (), "headers naming the caller, in order, set by a proxy on this machine; on loopback only", max_length=16
-    )
-    allowed_hosts: ListOf[HostName] = key(
-        (),
-        "names that calls may have in Host, beside loopback's and the address they came to; *.name: all below it",
-        max_length=64,
-    )
-    allowed_origins: ListOf[Origin] = key(
-        (), "web pages that may call, beside the API's own, as scheme://host:port", max_length=64
-    )
+    trusted_headers: ListOf[TrustedHeader] = key((), max_length=16)
+    """headers naming the caller, in order, set by a proxy on this machine; on loopback only"""
+    allowed_hosts: ListOf[HostName] = key((), max_length=64)
+    """names that calls may have in Host, beside loopback's and the address they came to; *.name: all below it"""
+    allowed_origins: ListOf[Origin] = key((), max_length=64)
+    """web pages that may call, beside the API's own, as scheme://host:port"""
     body_bytes_max: int = key(1024**2, "longest body of a call; a longer one is answered 413", ge=1024, le=64 * 1024**2)
     body_values_max: int = key(1000, "values in a body; reading many holds up all requests", ge=100, le=100_000)
     body_timeout_s: Seconds = key(10.0, "time for a body to come, from an authenticated caller")

@@ -12,12 +12,12 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, get_origin
 
 from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
@@ -25,11 +25,11 @@ from pydantic_core import ErrorDetails
 from semmem.config import schema
 from semmem.config.names import ALIASES, Name, adopt, keys, value_at, without
 from semmem.config.names import variables as names_of_others
-from semmem.config.problems import NOTHING, REDACTED, ConfigError, Finding, Loc, Problem, dotted, found, put, shown
-from semmem.config.rules import RULES
+from semmem.config.problems import NOTHING, REDACTED, ConfigError, Finding, Loc, Problem, Refused, dotted, found, shown
+from semmem.config.rules import conflicts
 from semmem.config.settings import Settings
 from semmem.config.surroundings import surroundings
-from semmem.config.yaml_source import Document, Unreadable, parse, read_file
+from semmem.config.yaml_source import Document, parse, read_file
 
 PREFIX = "SEMMEM_"
 RESERVED = frozenset({"SEMMEM_CONFIG"})
@@ -48,14 +48,6 @@ class Overridden:
     problems: tuple[Problem, ...] = ()
 
 
-class _Refused(Exception):
-    """One variable cannot be used; ``problem`` says why."""
-
-    def __init__(self, name: str, path: str, reason: str, remedy: str) -> None:
-        super().__init__(reason)
-        self.problem = Problem(path, "", reason, remedy, name)
-
-
 def variable_name(loc: Loc) -> str:
     """The environment variable that sets a place."""
     return PREFIX + "__".join(str(part).upper() for part in loc)
@@ -69,35 +61,32 @@ def override(tree: dict[str, Any], environ: Mapping[str, str]) -> Overridden:
         try:
             loc = _place(name)
             if loc in variables:
-                raise _Refused(name, dotted(loc), f"sets what {variables[loc]} sets too", "keep one of them")
+                raise Refused(dotted(loc), f"sets what {variables[loc]} sets too", "keep one of them", name)
             tree = _with(tree, loc, _translated(name, _value(name, loc, text)), name, loc)
-        except _Refused as refused:
+        except Refused as refused:
             problems.append(refused.problem)
         else:
             variables[loc] = name
-    for other, text in _of_others(environ):
+    for other in names_of_others().values():
+        given = environ.get(other.name)
+        if not given or not other.becomes:  # maybe meant for another program beside this one: remarks() tells of it
+            continue
         try:
-            tree = _adopted(tree, variables, other, text)
-        except _Refused as refused:
+            tree = _adopted(tree, variables, other, given)
+        except Refused as refused:
             problems.append(refused.problem)
     return Overridden(tree, variables, tuple(problems))
 
 
-def _of_others(environ: Mapping[str, str]) -> Iterator[tuple[Name, str]]:
-    """Variables that other systems have, as far as they are set to anything and mean something here. The rest may well
-    be meant for another program beside this one: remarks() tells of them, and nothing stops."""
-    return ((known, environ[name]) for name, known in names_of_others().items() if known.becomes and environ.get(name))
-
-
 def _adopted(tree: dict[str, Any], variables: dict[Loc, str], other: Name, text: str) -> dict[str, Any]:
-    """The tree with what another system's variable means; of the rank of our own. Raises _Refused."""
+    """The tree with what another system's variable means; of the rank of our own. Raises Refused."""
     loc = other.target
     value = other.value(_value(other.name, loc, text))
     if (first := variables.get(loc)) is None:
         variables[loc] = other.name
         return _with(tree, loc, value, other.name, loc)  # type: ignore[no-any-return]
     if value_at(tree, loc) != value:
-        raise _Refused(other.name, dotted(loc), f"differs from {first}, which sets the same", "keep one of them")
+        raise Refused(dotted(loc), f"differs from {first}, which sets the same", "keep one of them", other.name)
     return tree
 
 
@@ -122,10 +111,10 @@ def _place(name: str) -> Loc:
     loc = ALIASES.get(loc, loc)
     annotation = schema.type_at(loc)
     if annotation is None:
-        raise _Refused(name, dotted(loc), "names no key of the configuration", _nearest_variable(name))
+        raise Refused(dotted(loc), "names no key of the configuration", _nearest_variable(name), name)
     if schema.is_section(annotation):
         example = variable_name((*loc, next(iter(annotation.model_fields))))
-        raise _Refused(name, dotted(loc), "names a whole section", f"set its keys one by one, for example {example}")
+        raise Refused(dotted(loc), "names a whole section", f"set its keys one by one, for example {example}", name)
     return loc
 
 
@@ -142,14 +131,15 @@ def _nearest_variable(name: str) -> str:
 
 
 def _value(name: str, loc: Loc, text: str) -> Any:
-    if schema.is_text(schema.type_at(loc)):
+    annotation = schema.type_at(loc)
+    if annotation in (str, SecretStr) or get_origin(annotation) is Literal:  # nothing else is read into its spelling
         return text
     try:
         document = parse(text, name)
-    except Unreadable as unreadable:
-        raise _Refused(name, dotted(loc), unreadable.problem.reason, f"give {schema.describe(loc)}") from None
+    except Refused as refused:
+        raise Refused(dotted(loc), refused.problem.reason, f"give {schema.describe(loc)}", name) from None
     for problem in document.problems:
-        raise _Refused(name, dotted(loc), f"{problem.path}: {problem.reason}", problem.remedy)
+        raise Refused(dotted(loc), f"{problem.path}: {problem.reason}", problem.remedy, name)
     return document.tree
 
 
@@ -160,13 +150,13 @@ def _with(tree: Any, path: Loc, value: Any, name: str, loc: Loc) -> Any:
     head, rest = path[0], path[1:]
     container: Any = [] if isinstance(head, int) else {}
     if tree is not None and not isinstance(tree, type(container)):
-        raise _Refused(name, dotted(loc), "cannot be set inside a value of another kind", "correct the file first")
+        raise Refused(dotted(loc), "cannot be set inside a value of another kind", "correct the file first", name)
     if isinstance(head, str):
         section: dict[str, Any] = tree or {}
         return {**section, head: _with(section.get(head), rest, value, name, loc)}
     items: list[Any] = list(tree or ())
     if head > len(items):
-        raise _Refused(name, dotted(loc), f"skips elements: the list has {len(items)}", "number them from 0 on")
+        raise Refused(dotted(loc), f"skips elements: the list has {len(items)}", "number them from 0 on", name)
     items[head : head + 1] = [_with(items[head] if head < len(items) else None, rest, value, name, loc)]
     return items
 
@@ -177,30 +167,24 @@ ENDING = "_env"
 DIGEST_CHARS = 16
 
 
-def resolve_secrets(tree: dict[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[Finding]]:
+def resolved(tree: Any, annotation: Any, at: Loc, environ: Mapping[str, str], findings: list[Finding]) -> Any:
     """The tree (left as it was) with every ``<secret>_env`` of the schema read into ``<secret>``."""
-    findings: list[Finding] = []
-    for leaf in schema.leaves():
-        if leaf.path[-1].endswith(ENDING):
-            name = leaf.path[-1].removesuffix(ENDING)
-            tree = _mapped(tree, leaf.path[:-1], (), partial(_filled, name, environ, findings))
-    return tree, findings
-
-
-def _mapped(tree: Any, path: tuple[str, ...], at: Loc, change: Callable[[Any, Loc], Any]) -> Any:
-    """A copy with what stands at ``path`` changed, wherever it is there; ``N``: every element of a list."""
-    if not path:
-        return change(tree, at)
-    head, rest = path[0], path[1:]
-    if head == "N" and isinstance(tree, list):
-        return [_mapped(item, rest, (*at, index), change) for index, item in enumerate(tree)]
-    if not isinstance(tree, dict) or head not in tree:
+    if isinstance(tree, list) and schema.is_section(item := schema.item_type(annotation)):
+        return [resolved(each, item, (*at, index), environ, findings) for index, each in enumerate(tree)]
+    if not (isinstance(tree, dict) and schema.is_section(annotation)):
         return tree
-    return {**tree, head: _mapped(tree[head], rest, (*at, head), change)}
+    for name, declared in annotation.model_fields.items():
+        if name.endswith(ENDING):
+            tree = _filled(name.removesuffix(ENDING), tree, at, environ, findings)
+        elif name in tree:
+            tree = {**tree, name: resolved(tree[name], declared.annotation, (*at, name), environ, findings)}
+    return tree
 
 
-def _filled(name: str, environ: Mapping[str, str], findings: list[Finding], section: Any, at: Loc) -> Any:
-    variable = section.get(f"{name}_env") if isinstance(section, dict) else None
+def _filled(
+    name: str, section: dict[str, Any], at: Loc, environ: Mapping[str, str], findings: list[Finding]
+) -> dict[str, Any]:
+    variable = section.get(f"{name}_env")
     if not isinstance(variable, str) or not variable.isidentifier():  # The schema refuses what is not a name.
         return section
     if section.get(name):
@@ -214,23 +198,17 @@ def _filled(name: str, environ: Mapping[str, str], findings: list[Finding], sect
     return section
 
 
-class Validated(NamedTuple):
-    """``settings`` has the default in place of every refused value, and of every list that holds one."""
-
-    settings: Settings
-    findings: list[Finding]
-
-
-def validate(tree: dict[str, Any]) -> Validated:
-    """Every refused value is a finding, and is left out, so that rules can still be tried on the rest."""
+def validate(tree: dict[str, Any]) -> tuple[Settings, list[Finding]]:
+    """Every refused value is a finding, and the default stands in its place, as in that of every list that holds one:
+    rules can still be tried on the rest."""
     try:
-        return Validated(Settings.model_validate(tree), [])
+        return Settings.model_validate(tree), []
     except ValidationError as error:
         details = error.errors(include_url=False)
     for detail in details:
         tree = without(tree, detail["loc"])
     # Only elements of lists have required keys, so nothing can be missing now.
-    return Validated(Settings.model_validate(tree), [_finding(detail) for detail in details])
+    return Settings.model_validate(tree), [_finding(detail) for detail in details]
 
 
 def _finding(detail: ErrorDetails) -> Finding:
@@ -275,11 +253,6 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
     return settings
 
 
-def check(path: Path | None, environ: Mapping[str, str], *, here: bool = False) -> list[Problem]:
-    """Everything that would keep ``load`` from succeeding, and ``here``: what this machine lacks."""
-    return examine(path, environ, here=here)[1]
-
-
 def effective(settings: Settings) -> dict[str, Any]:
     """The settings as plain JSON values, each secret shown as ``(secret)`` when set and as an empty text when not."""
     plain: dict[str, Any] = _plain(settings.model_dump(mode="python"))
@@ -299,20 +272,22 @@ def _plain(value: Any) -> Any:
 def examine(
     path: Path | None, environ: Mapping[str, str], *, here: bool = False
 ) -> tuple[Settings | None, list[Problem]]:
-    """The settings, with defaults in place of what was refused (None: the file is unreadable), and every problem."""
+    """The settings, with defaults in place of what was refused (None: the file is unreadable), and every problem that
+    would keep ``load`` from succeeding; ``here``: also what this machine lacks."""
     try:
         document = read_file(path) if path is not None else Document("", {})
-    except Unreadable as unreadable:
-        return None, [unreadable.problem]
+    except Refused as refused:
+        return None, [refused.problem]
     adopted = adopt(document.tree)
     overridden = override(adopted.tree, environ)
-    tree, secret_findings = resolve_secrets(overridden.tree, environ)
-    settings, findings = validate(tree)
-    findings = [*adopted.findings, *secret_findings, *findings]
-    told = chain.from_iterable((*(rule(settings) for rule in RULES), surroundings(settings, environ) if here else ()))
-    conflicts = [found(settings, *conflict) for conflict in told]
-    findings += [conflict for conflict in conflicts if not _involves(conflict, findings)]
-    placed = [put(finding, _source(finding, document, overridden, adopted.written)) for finding in findings]
+    findings = [*adopted.findings]
+    tree = resolved(overridden.tree, Settings, (), environ, findings)
+    settings, invalid = validate(tree)
+    findings += invalid
+    told = chain(conflicts(settings), surroundings(settings, environ) if here else ())
+    broken = [found(settings, *conflict) for conflict in told]
+    findings += [conflict for conflict in broken if not _involves(conflict, findings)]
+    placed = [finding.in_words(_source(finding, document, overridden, adopted.written)) for finding in findings]
     return settings, [*document.problems, *overridden.problems, *placed]
 
 

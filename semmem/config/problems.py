@@ -32,6 +32,10 @@ class Finding:
     remedy: str
     other: tuple[Loc, ...] = ()
 
+    def in_words(self, source: str) -> Problem:
+        value = "" if self.value is NOTHING else shown(self.value, self.at)
+        return Problem(dotted(self.at), value, self.reason, self.remedy, source)
+
 
 Conflicts = Iterator[tuple[str, ...]]
 """What rules find: the dotted key that is wrong, a reason, a remedy, and further keys that took part in it."""
@@ -72,6 +76,14 @@ class Problem:
         return f"{named}{origin}: {self.reason}; {self.remedy}"
 
 
+class Refused(Exception):
+    """A file or a variable cannot be used; ``problem`` says why."""
+
+    def __init__(self, path: str, reason: str, remedy: str, source: str) -> None:
+        super().__init__(reason)
+        self.problem = Problem(path, "", reason, remedy, source)
+
+
 class ConfigError(ValueError):
     """The configuration cannot be used. ``problems`` has every reason; the message has one line for each."""
 
@@ -79,12 +91,6 @@ class ConfigError(ValueError):
         self.problems = tuple(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         super().__init__("\n  ".join([f"the configuration has {count}:", *map(str, self.problems)]))
-
-
-def put(finding: Finding, source: str) -> Problem:
-    """A finding in words."""
-    value = "" if finding.value is NOTHING else shown(finding.value, finding.at)
-    return Problem(dotted(finding.at), value, finding.reason, finding.remedy, source)
 
 
 def dotted(loc: Loc) -> str:

@@ -3,9 +3,13 @@ the reference of every key (the body of docs/configuration.md), and docs/names.m
 
 from __future__ import annotations
 
+import ast
 import difflib
+import inspect
+import sys
 from collections.abc import Iterator, Mapping
-from itertools import groupby
+from functools import cache
+from itertools import groupby, pairwise
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import SecretStr
@@ -30,6 +34,8 @@ _UNITS = {
     "_tokens": "tokens",
     "_threshold": "cosine",
 }
+"""What the end of a key's name says of its unit."""
+_NUMBER_OR_NONE = {int | None: int, float | None: float}
 
 
 def item_type(annotation: Any) -> Any:
@@ -66,11 +72,6 @@ def field_at(loc: Loc) -> FieldInfo | None:
     return section.model_fields.get(keys[-1]) if is_section(section) else None
 
 
-def is_text(annotation: Any) -> bool:
-    """Whether the value is text (or one of several words), so that nothing else may be read into its spelling."""
-    return annotation in (str, SecretStr) or get_origin(annotation) is Literal
-
-
 class Leaf(NamedTuple):
     """A key that holds a value, as its section declares it; ``N`` in its path stands for a list index."""
 
@@ -89,14 +90,29 @@ def leaves(section: type[Section] = Settings, at: tuple[str, ...] = ()) -> Itera
             yield from leaves(inner, (*at, name, "N") if item else (*at, name))  # type: ignore[arg-type]
 
 
+def about(leaf: Leaf) -> str:
+    """What the reference says of a key: what its field says, or the docstring below it."""
+    sections = [each for each in leaf.section.__mro__ if issubclass(each, Section)]
+    below = (_docstrings(each.__module__).get((each.__name__, leaf.path[-1])) for each in sections)
+    return leaf.field.description or next(filter(None, below), "")
+
+
+@cache
+def _docstrings(module: str) -> Mapping[tuple[str, str], str]:
+    """By section and key. Read from the source, which takes its time, when somebody asks."""
+    found: dict[tuple[str, str], str] = {}
+    written = ast.parse(inspect.getsource(sys.modules[module])).body
+    for section in (each for each in written if isinstance(each, ast.ClassDef)):
+        for pair in pairwise(section.body):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=key)), ast.Expr(value=ast.Constant(value=str(words))):
+                    found[section.name, key] = " ".join(words.split())
+    return found
+
+
 def restart_reasons() -> Mapping[str, str]:
     """Every key, dotted: why a running semmem does not take up another value; an empty text: it does."""
     return {".".join(leaf.path): leaf.section.restart_reason(leaf.path[-1]) for leaf in leaves()}
-
-
-def unit_of(name: str) -> str:
-    """The unit that a key's name carries."""
-    return next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), "")
 
 
 def describe(loc: Loc) -> str:
@@ -119,7 +135,7 @@ def describe_field(field: FieldInfo) -> str:
     if "le" not in bounds:
         return words
     low = f"above {bounds['gt']}" if "gt" in bounds else f"from {bounds['ge']}"
-    or_null = ", or null" if _without_none(field.annotation) != field.annotation else ""
+    or_null = ", or null" if field.annotation in _NUMBER_OR_NONE else ""
     return f"{words} {low} to {bounds['le']}{or_null}"
 
 
@@ -152,11 +168,7 @@ def _type_words(annotation: Any) -> str:
     if is_section(annotation):
         return "a section"
     kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "text", SecretStr: "text"}
-    return kinds[_without_none(annotation)]
-
-
-def _without_none(annotation: Any) -> Any:
-    return {int | None: int, float | None: float}.get(annotation, annotation)
+    return kinds[_NUMBER_OR_NONE.get(annotation, annotation)]
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------
@@ -203,7 +215,7 @@ def configuration_table() -> str:
     parts, reasons = list[str](), restart_reasons()
     for top, rows in groupby(leaves(), key=lambda leaf: leaf.path[0]):
         parts += [f"## `{top}`", "", *_introduction(top), "| path | values (`default`) | what it does |"]
-        parts += ["|---|---|---|", *(_row(leaf.path, leaf.field, reasons) for leaf in rows), ""]
+        parts += ["|---|---|---|", *(_row(leaf, reasons) for leaf in rows), ""]
     return "\n".join(parts)
 
 
@@ -214,12 +226,14 @@ def _introduction(top: str) -> Iterator[str]:
         yield from (text[0].upper() + text[1:], "")
 
 
-def _row(path: tuple[str, ...], field: FieldInfo, reasons: Mapping[str, str]) -> str:
-    kind = _values(describe_field(field), unit_of(path[-1]))
+def _row(leaf: Leaf, reasons: Mapping[str, str]) -> str:
+    path, field = leaf.path, leaf.field
+    unit = next((unit for suffix, unit in _UNITS.items() if path[-1].endswith(suffix)), "")
+    kind = _values(describe_field(field), unit)
     kind += ", secret" if field.annotation is SecretStr else ""
-    kind += f" ({_default(field)})"
+    kind += " (required)" if field.is_required() else f" (`{_spelling(field.get_default())}`)"
     key = ".".join(path)
-    what = f"{RESTART if reasons.get(key) else ''}{field.description}"
+    what = f"{RESTART if reasons.get(key) else ''}{about(leaf)}"
     return f"| {' | '.join((f'`{key}`', kind, what))} |"
 
 
@@ -229,10 +243,6 @@ def _values(words: str, unit: str) -> str:
     short = short.removeprefix("a number from ").removeprefix("a number ")
     number, comma, null = short.partition(", or null")
     return f"{number} {unit}".rstrip() + comma + null
-
-
-def _default(field: FieldInfo) -> str:
-    return "required" if field.is_required() else f"`{_spelling(field.get_default())}`"
 
 
 def _spelling(value: Any) -> str:

@@ -41,29 +41,20 @@ class CaptureSection(Section):
         "seen_messages_max": "messages that are known already are kept by it",
     }
 
-    mode: Literal["observe", "single_filter", "history", "off"] = key(
-        "observe",
-        "observe: a second filter listens; single_filter: one filter does both, at a cost per token;"
-        " history: from the next request, which resends it; off: not at all",
-    )
-    recover_history: Literal["known_sessions", "always", "never"] = key(
-        "known_sessions",
-        "messages that semmem never saw are learnt from the history of a later request: known_sessions: those"
-        " behind messages that it saw; always: the beginning too, with what applications put in front of their"
-        " prompts; never: none",
-    )
-    recover_beginnings_s: float = key(
-        1800.0,
-        "for so long after a start known_sessions learns beginnings too, except what several users' histories hold;"
-        " 0 where applications put changing examples in front of their prompts",
-        ge=0,
-        le=86_400.0,
-    )
+    mode: Literal["observe", "single_filter", "history", "off"] = key("observe")
+    """observe: a second filter listens; single_filter: one filter does both, at a cost per token; history: from the
+    next request, which resends it; off: not at all"""
+    recover_history: Literal["known_sessions", "always", "never"] = key("known_sessions")
+    """messages that semmem never saw are learnt from the history of a later request: known_sessions: those behind
+    messages that it saw; always: the beginning too, with what applications put in front of their prompts; never:
+    none"""
+    recover_beginnings_s: float = key(1800.0, ge=0, le=86_400.0)
+    """for so long after a start known_sessions learns beginnings too, except what several users' histories hold; 0
+    where applications put changing examples in front of their prompts"""
     history_turns_max: int = key(50, "messages recovered from one request's history, the newest", ge=1, le=1000)
     new_turns_max: int = key(32, "new messages of one request, the newest", ge=1, le=256)
-    seen_messages_max: int = key(
-        20_000, "messages that are known again without asking the journal, about 400 bytes each", ge=1, le=10_000_000
-    )
+    seen_messages_max: int = key(20_000, ge=1, le=10_000_000)
+    """messages that are known again without asking the journal, about 400 bytes each"""
 
 
 class PathsSection(Section):
@@ -86,16 +77,13 @@ class ErasureSection(Section):
     restart = ERASING
 
     wait_s: Seconds = key(2.0, "longest wait for writes under way")
-    replicas_wait_s: Seconds = key(
-        5.0, "longest wait until every other replica on the same journal hides it; then it is pending"
-    )
+    replicas_wait_s: Seconds = key(5.0)
+    """longest wait until every other replica on the same journal hides it; then it is pending"""
     answer_s: Seconds = key(15.0, "how long a caller waits; then the answer is 503 and the rest is done behind it")
     retry_s: Seconds = key(5.0, "pause before what is pending is tried again")
     hidden_s: Seconds = key(300.0, "how long what is gone stays hidden from reads and writes that come late")
-    marks_days: Days = key(
-        30,
-        "how long an erasure is known (as a digest); older halves of turns that come later are learnt",
-    )
+    marks_days: Days = key(30)
+    """how long an erasure is known (as a digest); older halves of turns that come later are learnt"""
     pending_max: int = key(1000, "erasures remembered that are not finished", ge=1, le=100_000)
 
 
@@ -105,16 +93,11 @@ class DeadlinesSection(Section):
     restart: ClassVar = {"store_ms": STORE}
 
     message_timeout_ms: Milliseconds = key(500, "Envoy's message_timeout for semmem; repeat here what envoy.yaml says")
-    max_message_timeout_ms: int = key(
-        0,
-        "Envoy's max_message_timeout, if envoy.yaml sets one: up to this, semmem may ask for more time",
-        ge=0,
-        le=60_000,
-    )
+    max_message_timeout_ms: int = key(0, ge=0, le=60_000)
+    """Envoy's max_message_timeout, if envoy.yaml sets one: up to this, semmem may ask for more time"""
     phase_ms: Milliseconds = key(350, "all work on one request, but for rewriting and reranking")
-    rewrite_ms: Milliseconds = key(
-        300, "one call of the memory_rewrite model; only where memory.query.mode asks for it"
-    )
+    rewrite_ms: Milliseconds = key(300)
+    """one call of the memory_rewrite model; only where memory.query.mode asks for it"""
     store_ms: Milliseconds = key(200, "one search of the store")
 
 
@@ -128,26 +111,19 @@ class LimitsSection(Section):
 
     request_body_bytes_max: int = key(16 * 1024**2, "longest request body that is read", ge=1024, le=256 * 1024**2)
     request_messages_max: int = key(5000, "messages (input items) of a request that is read", ge=1, le=1_000_000)
-    request_values_max: int = key(
-        100_000,
-        "JSON values (members and elements) of a request that is read",
-        ge=100,
-        le=10_000_000,
-    )
-    inline_body_bytes_max: int = key(
-        64 * 1024, "longer request bodies are read and rewritten beside the event loop", ge=1024, le=256 * 1024**2
-    )
-    response_body_bytes_max: int = key(
-        4 * 1024**2, "longest JSON answer or SSE event that is read", ge=1024, le=256 * 1024**2
-    )
+    request_values_max: int = key(100_000, ge=100, le=10_000_000)
+    """JSON values (members and elements) of a request that is read"""
+    inline_body_bytes_max: int = key(64 * 1024, ge=1024, le=256 * 1024**2)
+    """longer request bodies are read and rewritten beside the event loop"""
+    response_body_bytes_max: int = key(4 * 1024**2, ge=1024, le=256 * 1024**2)
+    """longest JSON answer or SSE event that is read"""
     answer_bytes_max: int = key(64 * 1024, "text kept of an answer: its tail", ge=256, le=16 * 1024**2)
     decoded_bytes_max: int = key(64 * 1024**2, "what one compressed answer may unpack to", ge=1024, le=1024**3)
     query_chars_max: int = key(2000, "text of a question that is searched for", ge=16, le=32_000)
     mutate_streams_max: int = key(256, "requests worked on at once; more pass without memory", ge=1, le=100_000)
     observe_streams_max: int = key(1024, "answers observed at once; more go unlearnt", ge=1, le=100_000)
-    requests_remembered: int = key(
-        1000, "requests whose ends GET /v1/requests can tell of, the last ones, in this process", ge=1, le=100_000
-    )
+    requests_remembered: int = key(1000, ge=1, le=100_000)
+    """requests whose ends GET /v1/requests can tell of, the last ones, in this process"""
 
 
 class LogSection(Section):
@@ -184,25 +160,21 @@ class ConversationsSection(Section):
     }
 
     enabled: bool = key(False, "record the conversations of users whose words may be stored")
-    retention_s: Annotated[float, Field(gt=0, le=YEARS_10_S)] = key(
-        2_592_000.0, "how long messages are kept, in seconds (30 days)"
-    )
+    retention_s: Annotated[float, Field(gt=0, le=YEARS_10_S)] = key(2_592_000.0)
+    """how long messages are kept, in seconds (30 days)"""
     per_user_max: int = key(1000, "conversations of one user; beyond them the oldest go", ge=1, le=100_000)
     messages_max: int = key(1000, "messages of one conversation; beyond them the oldest go", ge=10, le=100_000)
     message_chars_max: int = key(16_384, "characters kept of one message: its beginning", ge=100, le=1_048_576)
-    queue_bytes_max: int = key(
-        64 * 1024**2, "what waits to be written; more is dropped and counted", ge=1024**2, le=4 * 1024**3
-    )
+    queue_bytes_max: int = key(64 * 1024**2, ge=1024**2, le=4 * 1024**3)
+    """what waits to be written; more is dropped and counted"""
     flush_s: Seconds = key(1.0, "longest wait before it is written; a crash loses what waits")
     search_messages_max: int = key(20_000, "the newest messages of a user that one search reads", ge=100, le=1_000_000)
     recall: bool = key(True, "show former conversations to questions that ask for them, where they are recorded")
     recall_ms: int = key(100, "longest wait for them; a question goes on without them then", ge=1, le=10_000)
-    chains: bool = key(
-        False, "add the history to requests with `previous_response_id` or `conversation`, where models keep none"
-    )
-    begin_unknown: bool = key(
-        False, "a `conversation` of which nothing is recorded begins here: no model behind Envoy keeps any itself"
-    )
+    chains: bool = key(False)
+    """add the history to requests with `previous_response_id` or `conversation`, where models keep none"""
+    begin_unknown: bool = key(False)
+    """a `conversation` of which nothing is recorded begins here: no model behind Envoy keeps any itself"""
     chain_messages_max: int = key(200, "messages of a history that is added; longer ones are not", ge=2, le=1000)
     chain_ms: int = key(100, "longest wait for a history; a request passes as it came then", ge=1, le=10_000)
 
@@ -210,10 +182,8 @@ class ConversationsSection(Section):
 class PassagesSection(Section):
     """``passages``: users' own messages and the gist of what was answered, found where memories do not answer."""
 
-    retention_days: Days = Field(default=365, description="how long what was said is kept; 0: nothing is kept or shown")
-    per_user_max: int = Field(
-        default=10_000, ge=1, le=15_000, description="passages of one user; beyond them the oldest go, once a day"
-    )
+    retention_days: Days = key(365, "how long what was said is kept; 0: nothing is kept or shown")
+    per_user_max: int = key(10_000, "passages of one user; beyond them the oldest go, once a day", ge=1, le=15_000)
 
 
 class CompressionSection(Section):
@@ -223,37 +193,22 @@ class CompressionSection(Section):
     restart: ClassVar = {"renew_turns refresh_s known_sessions_max queue_max": "states of sessions are known by it"}
 
     enabled: bool = key(False, "compress; x-semmem-compression: off takes a request out of it")
-    from_tokens: int = key(
-        8000, "estimated tokens of a request's messages from which it is compressed", ge=1000, le=10_000_000
-    )
+    from_tokens: int = key(8000, ge=1000, le=10_000_000)
+    """estimated tokens of a request's messages from which it is compressed"""
     turns_kept: int = key(5, "messages of the user's that stay as they are, with all behind them", ge=1, le=100)
-    renew_turns: int = key(
-        10,
-        "turns until the next state; as long the beginning of a prompt stays the same",
-        ge=1,
-        le=1000,
-    )
+    renew_turns: int = key(10, ge=1, le=1000)
+    """turns until the next state; as long the beginning of a prompt stays the same"""
     state_tokens_max: int = key(650, "estimated tokens of a state", ge=150, le=4000)
     ttl_days: int = key(7, "how long a state is kept; no longer than journal.retention_days", ge=1, le=3650)
-    lookup_ms: Milliseconds = key(
-        50, "how long the journal may take to say which state there is; then the request is whole"
-    )
+    lookup_ms: Milliseconds = key(50)
+    """how long the journal may take to say which state there is; then the request is whole"""
     refresh_s: Seconds = key(30.0, "how long it is believed which states there are, which another replica may change")
-    known_sessions_max: int = key(
-        1000, "sessions whose states are kept in process, about 10 KB each", ge=1, le=1_000_000
-    )
-    queue_max: int = key(
-        100,
-        "sessions whose state is to be made, each with its text in memory; more are tried again later",
-        ge=1,
-        le=10_000,
-    )
-    source_chars_max: int = key(
-        400_000,
-        "longest text that a state is made of; of a longer session, what came since the last state",
-        ge=10_000,
-        le=10_000_000,
-    )
+    known_sessions_max: int = key(1000, ge=1, le=1_000_000)
+    """sessions whose states are kept in process, about 10 KB each"""
+    queue_max: int = key(100, ge=1, le=10_000)
+    """sessions whose state is to be made, each with its text in memory; more are tried again later"""
+    source_chars_max: int = key(400_000, ge=10_000, le=10_000_000)
+    """longest text that a state is made of; of a longer session, what came since the last state"""
     budget_s: Seconds = key(5.0, "processor time for reading a session by rules")
 
 
@@ -279,9 +234,8 @@ class UsageSection(Section):
     flush_rows: int = key(100, "requests that are written together", ge=1, le=10_000)
     flush_s: Seconds = key(3600.0, "longest wait before they are written; a crash loses them")
     queue_max: int = key(10_000, "requests that wait; more are dropped and counted", ge=1, le=1_000_000)
-    names_max: int = key(
-        1000, "different models, and different projects, told apart on one day; others are (other)", ge=1, le=100_000
-    )
+    names_max: int = key(1000, ge=1, le=100_000)
+    """different models, and different projects, told apart on one day; others are (other)"""
     requests_days: Days = key(30, "how long single requests are kept")
     hours_days: Days = key(90, "how long sums by hour are kept")
     days_days: Days = key(1100, "how long sums by day are kept")
@@ -302,9 +256,8 @@ class TracingSection(Section):
     credential_env: VariableName = in_variable("credential")
     ca_file: Line = key("", "PEM file of the authorities to believe (https://); empty: system's")
     service_name: NonEmptyLine = key("semmem", "service.name in every trace")
-    sample_ratio: Fraction = key(
-        1.0, "share that is recorded of requests and API calls whose caller has not decided (traceparent)"
-    )
+    sample_ratio: Fraction = key(1.0)
+    """share that is recorded of requests and API calls whose caller has not decided (traceparent)"""
     content: bool = key(False, "also record what users say: questions and memories shown")
     user_hmac_secret: Secret = secret("key of the digests that tell users and sessions apart; empty: no ids of users")
     user_hmac_secret_env: VariableName = in_variable("it")

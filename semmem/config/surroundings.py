@@ -42,7 +42,9 @@ def surroundings(settings: Settings, environ: Mapping[str, str]) -> Conflicts:
     yield from _audit(settings)
     yield from _libraries(settings)
     yield from _model(settings, environ)
-    yield from _keys(settings)
+    keys = settings.listeners.api.jwt.keys
+    if keys and "://" not in keys and not os.access(keys, os.R_OK):
+        yield "listeners.api.jwt.keys", "is no file that can be read", "name a file with a JWK set, or a URL"
     if settings.listeners.api.mcp:
         yield from _package("listeners.api.mcp", "mcp", "mcp", module="mcp")
     yield from _tracing(settings)
@@ -114,8 +116,7 @@ def _audit(settings: Settings) -> Conflicts:
     """It is opened when the first line is written, which is no time to find out."""
     file = settings.audit_file
     if file is not None and (reason := _unappendable(file, Path(settings.data_dir))):
-        remedy = "name a file that this user may write, in a folder that is there"
-        yield ("listeners.api.audit.to", reason, remedy)
+        yield "listeners.api.audit.to", reason, "name a file that this user may write, in a folder that is there"
 
 
 def _unappendable(file: Path, data_dir: Path) -> str:
@@ -177,12 +178,6 @@ def _has_tracing_packages() -> bool:
         return all(version(name) for name in TRACING_PACKAGES)
     except PackageNotFoundError:
         return False
-
-
-def _keys(settings: Settings) -> Conflicts:
-    keys = settings.listeners.api.jwt.keys
-    if keys and "://" not in keys and not os.access(keys, os.R_OK):
-        yield ("listeners.api.jwt.keys", "is no file that can be read", "name a file with a JWK set, or a URL")
 
 
 def unusable(folder: Path) -> str:

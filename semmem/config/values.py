@@ -76,13 +76,13 @@ class Section(BaseModel):
         return {} if value is None else value
 
 
-def key(default: Any, about: str, **bounds: Any) -> Any:
-    """A field: its default (``...``: it must be given), what the reference says of it, and its bounds as ``Field`` has
-    them."""
-    return Field(default, description=about, **bounds)
+def key(default: Any, about: str = "", **bounds: Any) -> Any:
+    """A field: its default (``...``: it must be given), what the reference says of it (or the docstring below it, where
+    that is too long for its line), and its bounds as ``Field`` has them."""
+    return Field(default, description=about or None, **bounds)
 
 
-def secret(about: str) -> Any:
+def secret(about: str = "") -> Any:
     """A field of a secret that is not set."""
     return key(SecretStr(""), about)
 

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from semmem.config.problems import Loc, Problem, dotted
+from semmem.config.problems import Loc, Problem, Refused, dotted
 
 FILE_BYTES_MAX = 1024 * 1024
 
 _CORE_TYPES = frozenset({"null", "bool", "int", "float", "str", "seq", "map"})
-
-
-class Unreadable(Exception):
-    """The source cannot be read at all; ``problem`` says why."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +64,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_file(path: Path) -> Document:
-    """Raises Unreadable when the file cannot be read, is not YAML, or is not a mapping."""
+    """Raises Refused when the file cannot be read, is not YAML, or is not a mapping."""
     name = path.name
     try:
         with path.open("rb") as file:
@@ -80,25 +72,25 @@ def read_file(path: Path) -> Document:
         text = raw.decode("utf-8-sig")
     except OSError as error:
         why = (error.strerror or "cannot be read").lower()
-        raise Unreadable(Problem("", "", why, "name a file that semmem may read", str(path))) from None
+        raise Refused("", why, "name a file that semmem may read", str(path)) from None
     except UnicodeDecodeError as error:
-        raise Unreadable(Problem("", "", f"byte {error.start} is not UTF-8", "save it as UTF-8", name)) from None
+        raise Refused("", f"byte {error.start} is not UTF-8", "save it as UTF-8", name) from None
     except ValueError:
-        raise Unreadable(Problem("", "", "is not a file name", "name a file", repr(str(path)))) from None
+        raise Refused("", "is not a file name", "name a file", repr(str(path))) from None
     if len(raw) > FILE_BYTES_MAX:
-        raise Unreadable(Problem("", "", "is larger than 1 MiB", "shorten it", name))
+        raise Refused("", "is larger than 1 MiB", "shorten it", name)
     document = parse(text, name)
     if document.tree is None:
         return replace(document, tree={})
     if not isinstance(document.tree, dict):
-        raise Unreadable(Problem("", "", "is not a mapping", "begin with a key such as memory:", f"{name}:1:1"))
+        raise Refused("", "is not a mapping", "begin with a key such as memory:", f"{name}:1:1")
     return document
 
 
 def parse(text: str, name: str) -> Document:
     """Any YAML. Keys given twice (the last holds) or not text are problems of the document.
 
-    Raises Unreadable with line and column, never with the text itself.
+    Raises Refused with line and column, never with the text itself.
     """
     try:
         loader = _Loader(text)
@@ -106,50 +98,44 @@ def parse(text: str, name: str) -> Document:
         # deep, because only deep construction refuses a list that contains itself
         tree = loader.construct_object(root, deep=True) if root is not None else None
     except (yaml.YAMLError, RecursionError) as error:
-        raise Unreadable(_syntax_problem(error, text, name)) from None
-    problems: list[Problem] = []
-    if root is not None:
-        _inspect(root, (), name, problems, set())
-    return Document(name, tree, root, tuple(problems))
+        raise _syntax_error(error, text, name) from None
+    problems = () if root is None else tuple(_inspect(root, (), name, set()))
+    return Document(name, tree, root, problems)
 
 
-def _syntax_problem(error: Exception, text: str, name: str) -> Problem:
+def _syntax_error(error: Exception, text: str, name: str) -> Refused:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         reason = error.problem or error.context or "is not YAML"
         where = _position(name, mark) if mark else name
-        return Problem("", "", f"not valid YAML: {reason}", _advice(reason), where)
+        return Refused("", f"not valid YAML: {reason}", _advice(reason), where)
     if isinstance(error, yaml.reader.ReaderError):
         before = text[: error.position].split("\n")
         where = f"{name}:{len(before)}:{len(before[-1]) + 1}"
-        return Problem("", "", "not valid YAML: a control character", "remove it", where)
-    return Problem("", "", "is nested too deeply", "remove levels", name)
+        return Refused("", "not valid YAML: a control character", "remove it", where)
+    return Refused("", "is nested too deeply", "remove levels", name)
 
 
-def _inspect(node: yaml.Node, loc: Loc, name: str, problems: list[Problem], seen: set[int]) -> None:
+def _inspect(node: yaml.Node, loc: Loc, name: str, seen: set[int]) -> Iterator[Problem]:
+    """Keys that are given twice, or are no text."""
     if id(node) in seen:  # an alias: already looked at
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            _inspect(item, (*loc, index), name, problems, seen)
-    if isinstance(node, yaml.MappingNode):
-        _inspect_mapping(node, loc, name, problems, seen)
-
-
-def _inspect_mapping(node: yaml.MappingNode, loc: Loc, name: str, problems: list[Problem], seen: set[int]) -> None:
+            yield from _inspect(item, (*loc, index), name, seen)
     first: dict[str, int] = {}
-    for key, value in node.value:
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         where = _position(name, key.start_mark)
         if key.tag != "tag:yaml.org,2002:str":
-            problems.append(Problem(dotted(loc), "", "has a key that is not text", "put the key in quotes", where))
+            yield Problem(dotted(loc), "", "has a key that is not text", "put the key in quotes", where)
             continue
         here = (*loc, key.value)
         if key.value in first:
             reason = f"is given twice, first in line {first[key.value]}"
-            problems.append(Problem(dotted(here), "", reason, "keep one of them", where))
+            yield Problem(dotted(here), "", reason, "keep one of them", where)
         first.setdefault(key.value, key.start_mark.line + 1)
-        _inspect(value, here, name, problems, seen)
+        yield from _inspect(value, here, name, seen)
 
 
 def _child(node: yaml.Node | None, part: str | int) -> yaml.Node | None:

@@ -11,19 +11,19 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from semmem.background import Tasks
+from semmem.background import OffloadThreads, Tasks
 from semmem.background.learner import watch_topics
 from semmem.config.settings import Settings
 from semmem.management.activity_api import Activity
 from semmem.management.server import create_health
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, StoreError
-from semmem.reindex.reindexing import Reindexing
+from semmem.request.body_work import BodyWork
 from semmem.retrieval.index.sizes import advice
 from semmem.telemetry.counting import Counting
 from semmem.telemetry.metering import watch_loop
@@ -32,7 +32,7 @@ from semmem.telemetry.samples import Samples
 from semmem.wiring import erasure as erasing
 from semmem.wiring import features, learning, maintenance, request
 from semmem.wiring.backends import open_backends, tracing
-from semmem.wiring.maintenance import CANNOT_WRITE, StoreWatch
+from semmem.wiring.maintenance import CANNOT_WRITE
 from semmem.wiring.parts import Parts, metrics_page
 from semmem.wiring.reload import Read, Reloading
 from semmem.wiring.replicas import Kept
@@ -64,7 +64,7 @@ class App:
         )
         self._activity = Activity(time.time, settings.limits.requests_remembered)
         self._samples = Samples(self._metrics)
-        self._reloading = Reloading[Serving](settings, read or (lambda: (settings, ())), announce=self._announce)
+        self.reloading = Reloading[Serving](settings, read or (lambda: (settings, ())), announce=self._announce)
         self._tasks = Tasks()
         self._embedder_answers = False
         self._embedder_tried = asyncio.Event()
@@ -77,11 +77,7 @@ class App:
         async with AsyncExitStack() as stack:
             self._tracing = tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
-                self._settings,
-                self._metrics,
-                stack,
-                spawn=self._tasks.spawn,
-                announce=self._announce,
+                self._settings, self._metrics, stack, spawn=self._tasks.spawn, announce=self._announce
             )
             parts = Parts(
                 self._settings,
@@ -101,7 +97,8 @@ class App:
             stack.push_async_callback(self._tasks.cancel)
             addresses = await self._open_doors(parts, stack)
             self._begin(parts)
-            await self._until_ready(parts.store)
+            await self._unless_fatal("wait for the embedder", self._embedder_tried)
+            await self._unless_fatal("wait for the store", parts.store.tried)
             _settle()
             await self._front.server.set_serving(True)
             self._serves = True
@@ -114,10 +111,6 @@ class App:
                 await parts.usage.writer.flush()
                 await parts.conversations.writer.flush()
 
-    def reload_soon(self) -> None:
-        """Have the configuration read again, once semmem serves. On the event loop."""
-        self._reloading.ask()
-
     async def until(self, stop: asyncio.Event) -> None:
         """Wait to be stopped. Raises a failure that waiting will not mend."""
         await self._unless_fatal("stop", stop)
@@ -126,11 +119,14 @@ class App:
 
     async def _open_doors(self, parts: Parts, stack: AsyncExitStack) -> Addresses:
         settings, spawn, tracer = self._settings, self._tasks.spawn, self._tracing.tracer
+        usual, large = OffloadThreads(), OffloadThreads()  # for large bodies
+        for each in (usual, large):
+            stack.push_async_callback(each.close)
         workshop = Workshop(
             parts,
             self._announce,
-            self._reloading,
-            threads=request.threads(stack),
+            self.reloading,
+            threads=BodyWork(usual=usual, large=large),
             spawn=spawn,
             up=self._up(parts),
             activity=self._activity,
@@ -140,7 +136,7 @@ class App:
         self._front = await front(settings, workshop)
         grpc = await self._front.server.start()
         stack.push_async_callback(self._front.server.stop, 0.0)
-        self._reloading.begin(workshop.make, self._front.take_up)
+        self.reloading.begin(workshop.make, self._front.take_up)
         health = create_health(lambda: self._ready(parts), metrics_page(self._metrics, parts, self._up(parts)))
         listeners, serving = settings.listeners, partial(serve, spawn=spawn, stack=stack)
         return Addresses(
@@ -154,7 +150,7 @@ class App:
         settings, backends = self._settings, parts.opened.backends
         log.info("%s", advice(settings.memory.hot_cache.bytes_max, settings.memory.embedding.dimension))
         for name, work in (
-            ("open store", lambda: self._open_store(parts.store)),
+            ("open store", lambda: self._unless_unfit(parts.store.open)),
             ("open embedder", lambda: self._open_embedder(backends.embedder)),
             ("journal writer", parts.writer.run),
             ("learner", lambda: parts.learner.run(parts.can_learn)),
@@ -167,7 +163,7 @@ class App:
             ("former conversations", parts.conversations.writer.keep_small),
             ("upkeep", lambda: maintenance.keep_up(lambda: self._front.serving.learning.upkeep, parts.can_learn)),
             ("unread histories", lambda: request.read_again(lambda: self._front.serving.turns)),
-            ("reload", self._reloading.run),
+            ("reload", self.reloading.run),
             ("switches", parts.switch_watch.run),
             ("votes", parts.vote_watch.run),
             ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
@@ -183,7 +179,7 @@ class App:
             self._tasks.keep("vectors of conversations", placer.run)
         if self._tracing.export is not None:
             self._tasks.keep("traces", self._tracing.export.run)
-        self._tasks.keep("reindex", lambda: self._reindex(parts.reindexing))
+        self._tasks.keep("reindex", lambda: self._unless_unfit(parts.reindexing.run, after=self._embedder_tried))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
         if settings.memory.hot_cache.warm_users:
@@ -194,18 +190,13 @@ class App:
         drift, nudge = (lambda: self._front.serving.learning.drift), parts.learner.nudge
         self._tasks.keep("topics", lambda: watch_topics(drift, nudge, lambda: self._embedder_answers))
 
-    async def _open_store(self, store: StoreWatch) -> None:
-        """A store that answers but does not fit is fatal."""
+    async def _unless_unfit(self, work: Callable[[], Awaitable[None]], after: asyncio.Event | None = None) -> None:
+        """A store that answers but does not fit is fatal, as is one that everybody reads with another model's
+        vectors."""
+        if after is not None:
+            await after.wait()
         try:
-            await store.open()
-        except StoreError as error:
-            self._fail(error)
-
-    async def _reindex(self, reindexing: Reindexing) -> None:
-        """A store that everybody reads with another model's vectors is fatal."""
-        await self._embedder_tried.wait()
-        try:
-            await reindexing.run()
+            await work()
         except StoreError as error:
             self._fail(error)
 
@@ -223,10 +214,6 @@ class App:
     def _fail(self, error: Exception) -> None:
         if not self._fatal.done():
             self._fatal.set_exception(error)
-
-    async def _until_ready(self, store: StoreWatch) -> None:
-        await self._unless_fatal("wait for the embedder", self._embedder_tried)
-        await self._unless_fatal("wait for the store", store.tried)
 
     async def _unless_fatal(self, name: str, happened: asyncio.Event) -> None:
         """Wait for it. Raises a failure that waiting will not mend."""
@@ -267,7 +254,7 @@ class App:
 
     async def _drain(self, parts: Parts) -> None:
         """Nothing that was accepted is lost: streams end first, then the journal's queue, then what is being learnt."""
-        self._reloading.end()
+        self.reloading.end()
         deadline = time.monotonic() + self._front.serving.settings.deployment.drain_s
         await self._front.server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
         if not await parts.writer.drained(max(1.0, deadline - time.monotonic())):

@@ -83,12 +83,7 @@ class Opened:
 
 
 async def open_backends(
-    settings: Settings,
-    metrics: Metrics,
-    stack: AsyncExitStack,
-    *,
-    spawn: Spawn,
-    announce: Announce = nobody_listens,
+    settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, spawn: Spawn, announce: Announce = nobody_listens
 ) -> Opened:
     """Every backend, to be closed with ``stack``. The journal is open; store and embedder are opened while requests
     pass already. Raises OSError, SemmemError and BackupError."""

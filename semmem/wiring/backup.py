@@ -34,7 +34,6 @@ from semmem.ports.events import Announce
 from semmem.reindex.movable_store import WithVectors
 from semmem.wiring.backends import FENCE_KEY_FILE, Opened
 from semmem.wiring.erasure import holds
-from semmem.wiring.features import limits
 from semmem.wiring.maintenance import quota
 from semmem.wiring.stores import journal as configured_journal
 from semmem.wiring.stores import milvus
@@ -299,7 +298,11 @@ def adopt(settings: Settings, left: Path, progress: Progress) -> dict[str, Any]:
     own = settings.journal_file
     if not settings.journal.url and own.exists() and own.samefile(path):
         raise BackupError(f"{path} is the configured journal itself")
-    return asyncio.run(_adopt(SqlJournal(path), configured_journal(settings), progress, limits(settings)))
+    return asyncio.run(
+        _adopt(
+            SqlJournal(path), configured_journal(settings), progress, settings.conversations.fill(ConversationLimits)
+        )
+    )
 
 
 async def _adopt(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
-from secrets import token_bytes
 
 from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
@@ -17,8 +17,7 @@ from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, Tokens
 from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
 from semmem.management.curation import Curation
-from semmem.management.door import DoorRules, Guards
-from semmem.management.idempotency import Idempotency, IdempotencyRules
+from semmem.management.door import DoorRules
 from semmem.management.memories import WriteScreen
 from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at
@@ -88,17 +87,7 @@ def curation(settings: Settings, backends: Backends, announce: Announce, *, hold
 
 
 PURPOSE = b"semmem: names of users in the audit log"
-KEY_BYTES, NAME_BYTES = 32, 16
-
-
-def guards(settings: Settings, backends: Backends, limits: RateLimits, announce: Announce) -> Guards:
-    """What stands between the API's door and its routes."""
-    once = settings.listeners.api.idempotency.fill(IdempotencyRules)
-    return Guards(
-        limits=limits,
-        idempotency=Idempotency(backends.journal, once, clock=time.time),
-        audit=audit(settings, backends.fence or Fence(token_bytes(KEY_BYTES)), announce),
-    )
+NAME_BYTES = 16
 
 
 def rate_limits(rules: RateLimitSection, announce: Announce) -> RateLimits:
@@ -114,9 +103,8 @@ def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:
     if (path := settings.audit_file) is not None:
         append = AuditFile(path, bytes_max=rules.file_bytes_max, files_max=rules.files_max)
     key = fence.derived(PURPOSE)
-    return Audit(
-        InOrder(append), lambda user: audit_name(key, user), clock=time.time, reading=rules.reading, announce=announce
-    )
+    name = partial(audit_name, key)
+    return Audit(InOrder(append), name, clock=time.time, reading=rules.reading, announce=announce)
 
 
 def audit_name(key: bytes, user: str) -> str:

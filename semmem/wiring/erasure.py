@@ -95,15 +95,7 @@ def erasure(
     known = backends.store, hidden.everything, backends.journal
     sparing = rules.fill(Sparing, *known, embedder, hides=hidden.marks.cover, clock=time.time)
     return rules.fill(
-        Erasure,
-        *known,
-        hidden.marks,
-        here,
-        waiting,
-        sparing,
-        clock=time.time,
-        announce=announce,
-        elsewhere=elsewhere,
+        Erasure, *known, hidden.marks, here, waiting, sparing, clock=time.time, announce=announce, elsewhere=elsewhere
     )
 
 
@@ -132,8 +124,5 @@ async def finish_pending(erasure: Erasure, retry_s: float) -> None:
 def holds(settings: Settings, backends: Backends) -> Holds:
     """One line for all of the API's calls that change memories."""
     return Holds(
-        backends.journal,
-        clock=time.time,
-        lease_s=CREATE_LEASE_S,
-        callers_max=settings.memory.creates_waiting_max,
+        backends.journal, clock=time.time, lease_s=CREATE_LEASE_S, callers_max=settings.memory.creates_waiting_max
     )

@@ -48,29 +48,27 @@ class ConversationRecord:
         self.enabled = rules.enabled
         self.chained = Counter(dict.fromkeys((word.value for word in Chained), 0))
         self._journal = journal
-        self.writer = rules.fill(ConversationWriter, journal, limits(settings), interval_s=rules.flush_s)
+        kept = rules.fill(ConversationLimits)
+        self.writer = rules.fill(ConversationWriter, journal, kept, interval_s=rules.flush_s)
 
     def feature(self, settings: Settings, work: BodyWork, rules: ExchangeRules) -> ConversationsFeature | None:
         """None where nothing is recorded."""
         if not self.enabled:
             return None
+        keys = settings.conversations
+        chains = None  # no history is added to requests
+        if keys.chains:
+            chains = keys.fill(
+                Chains,
+                self._journal,
+                settle=self.writer.flush,
+                waiting=lambda: len(self.writer),
+                messages_max=keys.chain_messages_max,
+                timeout_s=keys.chain_ms / 1000,
+                counts=self.chained,
+            )
         tap = Tap(self.writer.add, chars_max=self.writer.limits.message_chars_max)
-        return ConversationsFeature(tap, self._chains(settings), work, rules)
-
-    def _chains(self, settings: Settings) -> Chains | None:
-        """None where no history is added to requests."""
-        rules = settings.conversations
-        if not rules.chains:
-            return None
-        return rules.fill(
-            Chains,
-            self._journal,
-            settle=self.writer.flush,
-            waiting=lambda: len(self.writer),
-            messages_max=rules.chain_messages_max,
-            timeout_s=rules.chain_ms / 1000,
-            counts=self.chained,
-        )
+        return ConversationsFeature(tap, chains, work, rules)
 
     def shown(self, marks: Marks, forgotten: Callable[[str, str], None]) -> Conversations:
         """``forgotten`` is told whose conversation is gone, and which."""
@@ -107,10 +105,6 @@ def looks_back(signature: str) -> LooksBack | None:
     """What was learnt of questions for what was talked about before; None where it was for another model's vectors."""
     learnt = LooksBack.load(shipped_for(SHIPPED, signature))
     return learnt if learnt.signature == signature else None
-
-
-def limits(settings: Settings) -> ConversationLimits:
-    return settings.conversations.fill(ConversationLimits)
 
 
 # --- compression ------------------------------------------------------------------------------------------------------
@@ -200,11 +194,7 @@ class Recording:
 
     def shown(self, settings: Settings) -> Usage:
         return Usage(
-            UsageReport(self.records, prices(settings)),
-            self._name,
-            self.writer.flush,
-            time.time,
-            self.enabled,
+            UsageReport(self.records, prices(settings)), self._name, self.writer.flush, time.time, self.enabled
         )
 
     async def _name(self, user: str) -> str:

@@ -152,11 +152,7 @@ def lifetime_s(settings: Settings) -> float | None:
 
 
 def consolidator(settings: Settings, backends: Backends) -> Consolidator:
-    return Consolidator(
-        backends.store,
-        backends.journal,
-        cosine_min=settings.memory.consolidation.similarity_threshold,
-    )
+    return Consolidator(backends.store, backends.journal, cosine_min=settings.memory.consolidation.similarity_threshold)
 
 
 def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, announce: Announce) -> Maintenance:
@@ -170,12 +166,7 @@ def upkeep(settings: Settings, backends: Backends, sweepable: Sweepable, announc
         passages_max=settings.passages.per_user_max,
     )
     return Maintenance(
-        backends.store,
-        sweepable,
-        backends.journal,
-        consolidator(settings, backends),
-        rules,
-        announce=announce,
+        backends.store, sweepable, backends.journal, consolidator(settings, backends), rules, announce=announce
     )
 
 

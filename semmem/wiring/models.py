@@ -46,9 +46,11 @@ def chosen(rules: EmbeddingSection, **others: Unpack[Limits]) -> Embedder:
         case "remote":
             return _remote(rules)
         case "static":
-            return _static(rules, **others)
+            log.info("embedding with the static model in %s", rules.static_dir)
+            return rules.fill(StaticEmbedder, Path(rules.static_dir), **_limits(rules, others))
         case "none":
-            return _words(rules, **others)
+            log.warning("no embedding model: %s (memory.embedding.source)", WITHOUT_A_MODEL)
+            return rules.fill(BagOfWords, lambda text: terms(words(text)), **_limits(rules, others))
         case _:
             return local_embedder(rules, **others)
 
@@ -85,16 +87,6 @@ def _remote(rules: EmbeddingSection) -> HttpEmbedder:
     log.info("embedding with %s on a server", remote.model)
     api_key = remote.api_key.get_secret_value() or None
     return remote.fill(HttpEmbedder, remote.url, remote.model, dimension=rules.dimension, api_key=api_key)
-
-
-def _static(rules: EmbeddingSection, **others: Unpack[Limits]) -> StaticEmbedder:
-    log.info("embedding with the static model in %s", rules.static_dir)
-    return rules.fill(StaticEmbedder, Path(rules.static_dir), **_limits(rules, others))
-
-
-def _words(rules: EmbeddingSection, **others: Unpack[Limits]) -> BagOfWords:
-    log.warning("no embedding model: %s (memory.embedding.source)", WITHOUT_A_MODEL)
-    return rules.fill(BagOfWords, lambda text: terms(words(text)), **_limits(rules, others))
 
 
 def _limits(rules: EmbeddingSection, others: Limits) -> dict[str, Any]:
@@ -182,7 +174,8 @@ class ModelClients:
         rerank, wanted = settings.memory.rerank, settings.external_models
         self._models |= {rules: model(rules, self._metrics) for rules in wanted if rules not in self._models}
         if rerank.url and rerank not in self._rerankers:
-            self._rerankers[rerank] = _reranker(rerank, self._metrics)
+            client = HttpReranker(rerank.url, rerank.model, api_key=rerank.api_key.get_secret_value() or None)
+            self._rerankers[rerank] = MeteredReranker(client, self._metrics)
         return {rules.model_role: self._models[rules] for rules in wanted}, self._rerankers.get(rerank)
 
     async def close_others(self, settings: Settings, *, after_s: float) -> None:
@@ -216,8 +209,3 @@ def model(rules: ExternalModel, metrics: Metrics) -> ServedModel:
         retries=RETRIES[rules.model_role],
     )
     return MeteredModel(client, metrics, rules.model_role, name=rules.llm_model_name)
-
-
-def _reranker(rules: RerankSection, metrics: Metrics) -> Reranker:
-    client = HttpReranker(rules.url, rules.model, api_key=rules.api_key.get_secret_value() or None)
-    return MeteredReranker(client, metrics)

@@ -22,7 +22,6 @@ from semmem.extraction.unlearning import Erase
 from semmem.management.api import Purging
 from semmem.management.engine_api import Engine, EngineStatus, ReloadState
 from semmem.management.shown import at
-from semmem.memory import Scope
 from semmem.ports.events import Announce
 from semmem.ports.learning import BatchRules
 from semmem.ports.reindexing import ReindexState
@@ -43,7 +42,7 @@ from semmem.wiring.backends import Backends, Opened
 from semmem.wiring.features import Compression, ConversationRecord, Recording
 from semmem.wiring.maintenance import HousekeepingLoop, StoreWatch
 from semmem.wiring.models import has_no_model
-from semmem.wiring.replicas import Replicas, nobody_is_told
+from semmem.wiring.replicas import Replicas
 
 WARM_SHARE = 0.5
 """Of the time that a request gives the store, a read and a search of nothing take no more in a store that is warm."""
@@ -74,7 +73,13 @@ class Parts:
             quick_s=WARM_SHARE * settings.deadlines.store_ms / 1000,
         )
         self.patient = learning.patient(settings, backends)
-        self.first = learning_side(settings, self.patient, opened, announce, self._forget_memory)
+        self.first = learning_side(  # made before what erases, which makes use of it
+            settings,
+            self.patient,
+            opened,
+            announce,
+            lambda scope, memory_id: self.erasure.forget_memory(scope, memory_id),
+        )
         self.at_once = learning.at_once(settings, self.patient, announce, self.first.batches, self.can_learn, tracer)
         self.learner = learning.learner(settings, backends, announce, self.first.batches, tracer)
         self.writer = request.journal_writer(settings, backends, announce, self.at_once, tracer)
@@ -126,7 +131,6 @@ class Parts:
         self.conversations = ConversationRecord(settings, journal)
         self.replicas: Replicas | None = None
         if elsewhere is not None:  # else nobody can share the journal
-            lost_s = settings.journal.postgres.replica_lost_s
             self.replicas = Replicas(
                 journal,
                 self.erasure,
@@ -134,13 +138,9 @@ class Parts:
                 self.learner.nudge,
                 self.switch_watch.look,
                 opened.news,
-                lost_s=lost_s,
-                lost=nobody_is_told if opened.news is None else opened.news.changes.everything,
+                lost_s=settings.journal.postgres.replica_lost_s,
+                lost=(lambda: None) if opened.news is None else opened.news.changes.everything,
             )
-
-    async def _forget_memory(self, scope: Scope, memory_id: str) -> object:
-        """For what learns, which is made before what erases."""
-        return await self.erasure.forget_memory(scope, memory_id)
 
     def can_learn(self) -> bool:
         """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
@@ -196,15 +196,12 @@ def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
 PROBE = "Does the embedder answer?"
 
 
-def engine(
-    settings: Settings,
-    backends: Backends,
-    parts: Parts,
-    up: Mapping[str, Callable[[], bool]],
-    reloads: Callable[[], ReloadState],
-) -> Engine:
-    """``up``: which components answered when they were last asked; ``reloads``: what became of those of the
-    configuration."""
+Up = Mapping[str, Callable[[], bool]]
+"""Which components answered when they were last asked."""
+
+
+def engine(settings: Settings, backends: Backends, parts: Parts, up: Up, reloads: Callable[[], ReloadState]) -> Engine:
+    """``reloads``: what became of those of the configuration."""
 
     def status() -> EngineStatus:
         memory, embedding = settings.memory, settings.memory.embedding
@@ -247,19 +244,12 @@ def engine(
     )
 
 
-def metrics_page(metrics: Metrics, parts: Parts, components: Mapping[str, Callable[[], bool]]) -> MetricsPage:
+def metrics_page(metrics: Metrics, parts: Parts, components: Up) -> MetricsPage:
     """The page with what nobody announces: how much waits, is held in memory, or was dropped, and which components are
     up."""
     backends, writer, usage, reindexing = parts.opened.backends, parts.writer, parts.usage.writer, parts.reindexing
     conversations, warming = parts.conversations.writer, parts.warming
     reindex = {metrics.reindex_state.labels(state.value): partial(_is_in, reindexing, state) for state in ReindexState}
-    done = {
-        metrics.reindex_users: "users",
-        metrics.reindex_users_done: "users_done",
-        metrics.reindex_memories_done: "memories_done",
-        metrics.reindex_embedded: "embedded",
-    }
-    reindex |= {gauge: partial(_count, reindexing, name) for gauge, name in done.items()}
     up = {metrics.component_up.labels(name): is_up for name, is_up in components.items()}
     return MetricsPage(
         metrics,
@@ -272,6 +262,10 @@ def metrics_page(metrics: Metrics, parts: Parts, components: Mapping[str, Callab
             metrics.hot_memories: lambda: backends.store.memories,
             metrics.hot_bytes: lambda: backends.store.bytes,
             metrics.erasures_pending: lambda: parts.erasure.pending,
+            metrics.reindex_users: partial(_count, reindexing, "users"),
+            metrics.reindex_users_done: partial(_count, reindexing, "users_done"),
+            metrics.reindex_memories_done: partial(_count, reindexing, "memories_done"),
+            metrics.reindex_embedded: partial(_count, reindexing, "embedded"),
             **up,
             **reindex,
         },

@@ -92,13 +92,18 @@ def news(
 ) -> News | None:
     """None where there is nobody to tell. Redis is closed with ``stack``. Raises NewsError when its package is not
     installed."""
-    listening = _redis(settings)
-    if listening is not None:
+    rules = settings.memory.hot_cache
+    listening: ListeningBus | None = None
+    if rules.redis.url:
+        try:
+            from semmem.backends.redis import RedisNews  # an optional package
+        except ModuleNotFoundError:
+            raise NewsError("memory.hot_cache.redis needs a package: pip install 'semmem[redis]'") from None
+        listening = rules.redis.fill(RedisNews, password=rules.redis.password.get_secret_value())
         stack.push_async_callback(listening.close)
     elif not settings.journal.url:
         return None
     bus: NewsBus = listening or JournalNews(journal)
-    rules = settings.memory.hot_cache
     changes = ChangeNews(
         bus,
         fence.derived(PURPOSE),
@@ -109,25 +114,10 @@ def news(
     return News(changes, listening)
 
 
-def _redis(settings: Settings) -> ListeningBus | None:
-    rules = settings.memory.hot_cache.redis
-    if not rules.url:
-        return None
-    try:
-        from semmem.backends.redis import RedisNews  # an optional package
-    except ModuleNotFoundError:
-        raise NewsError("memory.hot_cache.redis needs a package: pip install 'semmem[redis]'") from None
-    return rules.fill(RedisNews, password=rules.password.get_secret_value())
-
-
 log = logging.getLogger(__name__)
 
 SIGNS_OF_LIFE = 5
 """So many within the time after which a replica counts as lost."""
-
-
-def nobody_is_told() -> None:
-    """Where there are no news."""
 
 
 @dataclass(eq=False)
@@ -145,7 +135,7 @@ class Replicas:
     news: News | None = None
     _: KW_ONLY
     lost_s: float
-    lost: Callable[[], None] = nobody_is_told
+    lost: Callable[[], None] = lambda: None
     _counts_until: float = field(init=False, default=-math.inf)
     _look: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     _outage: Outage = field(

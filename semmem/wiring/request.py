@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 
-from semmem.background import OffloadThreads
 from semmem.background.at_once import AtOnceLearner
 from semmem.background.writers import JournalWriter
 from semmem.config.settings import Settings
@@ -21,7 +18,6 @@ from semmem.ports.embedder import shipped_for
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer
-from semmem.request.body_work import BodyWork
 from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.identity import IdentityRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
@@ -47,14 +43,6 @@ WAITING_SHARE = 0.8
 """Of the time in which a turn has to be committed: the rest is for the commit."""
 
 
-def threads(stack: AsyncExitStack) -> BodyWork:
-    """Threads for large bodies, which end with ``stack``."""
-    offload, offload_large = OffloadThreads(), OffloadThreads()
-    stack.push_async_callback(offload.close)
-    stack.push_async_callback(offload_large.close)
-    return BodyWork(usual=offload, large=offload_large)
-
-
 def exchange_rules(settings: Settings) -> ExchangeRules:
     reading = settings.limits.fill(ParseLimits, prefix="request_")
     paths = Paths(settings.paths.by_name)
@@ -72,9 +60,8 @@ def identity(settings: Settings) -> IdentityRules:
 
 
 def verdict_rules(settings: Settings) -> VerdictRules:
-    found_at = partial(settings.signals.fill, VerdictSource)
     names = ("fact", "tool", "blocked", "pii")
-    return VerdictRules(**{name: found_at(prefix=f"{name}_") for name in names})
+    return VerdictRules(**{name: settings.signals.fill(VerdictSource, prefix=f"{name}_") for name in names})
 
 
 def journal_writer(
@@ -126,11 +113,26 @@ def recovery_rules(settings: Settings, began: float) -> RecoveryRules:
 def recall(
     settings: Settings, backends: Backends, announce: Announce = nobody_listens, spawn: Spawn | None = None
 ) -> Recall:
+    memory, injection, deadlines = settings.memory, settings.memory.injection, settings.deadlines
     judge = decision(settings, backends.embedder.signature, backends.votes)
+    rules = injection.fill(
+        RecallRules,
+        limit=memory.default_retrieval_limit,
+        standing_max=injection.standing_lines_max,
+        profile_max=injection.profile_lines_max,
+        fusion=Fusion(memory.fusion),
+        threshold=memory.default_similarity_threshold,
+        strategy=Strategy(memory.retrieval_strategy),
+        scope=memory.retrieval_scope,
+        tokens_max=injection.max_inject_tokens,
+        query_chars_max=settings.limits.query_chars_max,
+        embed_timeout_s=(deadlines.phase_ms - deadlines.store_ms) / 1000,
+        store_timeout_s=deadlines.store_ms / 1000,
+    )
     return Recall(
         backends.store,
         backends.embedder,
-        recall_rules(settings),
+        rules,
         decision=judge,
         announce=announce,
         writer=query_writer(settings, backends, announce),
@@ -166,24 +168,6 @@ def _looks_back(settings: Settings, signature: str) -> Callable[[str, Vector], b
     if learnt is None:
         return lambda question, _vector: has_form(question)
     return lambda question, vector: learnt.asks(question, vector, in_form=has_form(question))
-
-
-def recall_rules(settings: Settings) -> RecallRules:
-    memory = settings.memory
-    return memory.injection.fill(
-        RecallRules,
-        limit=memory.default_retrieval_limit,
-        standing_max=memory.injection.standing_lines_max,
-        profile_max=memory.injection.profile_lines_max,
-        fusion=Fusion(memory.fusion),
-        threshold=memory.default_similarity_threshold,
-        strategy=Strategy(memory.retrieval_strategy),
-        scope=memory.retrieval_scope,
-        tokens_max=memory.injection.max_inject_tokens,
-        query_chars_max=settings.limits.query_chars_max,
-        embed_timeout_s=(settings.deadlines.phase_ms - settings.deadlines.store_ms) / 1000,
-        store_timeout_s=settings.deadlines.store_ms / 1000,
-    )
 
 
 def decision(settings: Settings, signature: str, votes: Votes | None = None) -> Decision:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
@@ -40,6 +39,7 @@ from semmem.management.door import Guards
 from semmem.management.engine_api import engine_routes, reindex_routes, reload_routes
 from semmem.management.everybodys_api import backup_routes, everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
+from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.memories import Memories
 from semmem.management.retrieval import States, state_routes
 from semmem.management.routes import MetadataLimits
@@ -59,11 +59,10 @@ from semmem.turns.recorder import TurnRecorder
 from semmem.turns.recovery import Recovery
 from semmem.wiring import backup, doors, learning, request
 from semmem.wiring.backends import Backends
-from semmem.wiring.doors import guards
 from semmem.wiring.erasure import holds
 from semmem.wiring.features import fence_of, making
 from semmem.wiring.maintenance import lifetime_s, quota
-from semmem.wiring.parts import LearningSide, Parts, engine, learning_side
+from semmem.wiring.parts import LearningSide, Parts, Up, engine, learning_side
 from semmem.wiring.reload import Reloading
 
 LISTENER_END_S = 5.0
@@ -89,8 +88,8 @@ class Tools(Protocol):
 
 @dataclass(eq=False)
 class Workshop:
-    """Makes what serves, out of parts that stay. ``threads`` work on large bodies, ``up`` says which components
-    answered when they were last asked; ``activity`` keeps how the last requests ended."""
+    """Makes what serves, out of parts that stay. ``threads`` work on large bodies; ``activity`` keeps how the last
+    requests ended."""
 
     parts: Parts
     announce: Announce
@@ -98,7 +97,7 @@ class Workshop:
     _: KW_ONLY
     threads: BodyWork
     spawn: Spawn
-    up: Mapping[str, Callable[[], bool]]
+    up: Up
     activity: Activity
     samples: Samples
     tracer: Tracer
@@ -251,10 +250,13 @@ class Workshop:
         )
 
     def _guard(self, settings: Settings, backends: Backends) -> Guards:
-        """The same all the time, with what they know of calls; where the rates changed, with other limits."""
+        """What stands between the API's door and its routes. The same all the time, with what they know of calls; where
+        the rates changed, with other limits."""
         limits = self._rate_limits(settings.listeners.api.rate_limit, self.announce)
         if self._guards is None:
-            self._guards = guards(settings, backends, limits, self.announce)
+            once = settings.listeners.api.idempotency.fill(IdempotencyRules)
+            audit = doors.audit(settings, fence_of(backends), self.announce)
+            self._guards = Guards(limits, Idempotency(backends.journal, once, clock=time.time), audit)
         return replace(self._guards, limits=limits)
 
 

@@ -8,7 +8,8 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from semmem.backends.in_process import InProcessCollections
@@ -169,16 +170,12 @@ def reindexing(
         Everybody(store, journal).users,
         clock=time.time,
         moved=moved,
-        tell=_tell,
+        tell=partial(log.info, "reindex: %s"),
         lease_s=LEASE_S if shared else 0.0,  # one process alone has the journal's file
         poll_s=rules.poll_s,
         settle_s=2 * rules.poll_s if shared else 0.0,
         keep_s=rules.keep_days * DAY_S or None,
     )
-
-
-def _tell(line: str) -> None:
-    log.info("reindex: %s", line)
 
 
 SHOWN_EVERY_S = 0.5
@@ -194,7 +191,7 @@ async def run(
     SemmemError."""
     async with AsyncExitStack() as stack:
         moving, store = await _opened(settings, stack)
-        if back and (store.target is None or await _is_empty(store)):
+        if back and (store.target is None or not await store.target.store.users()):
             raise StoreError(f"no collection of {settings.memory.embedding.model} is kept to go back to")
         if drop:
             return {"success": True, "dropped": await moving.drop_former()}
@@ -216,11 +213,6 @@ async def _opened(settings: Settings, stack: AsyncExitStack) -> tuple[Reindexing
     return reindexing(settings, store, embedder, journal), store
 
 
-async def _is_empty(store: MovableStore) -> bool:
-    assert store.target is not None
-    return not await store.target.store.users()
-
-
 async def _to_the_end(reindexing: Reindexing, say: Say) -> None:
     async with asyncio.TaskGroup() as tasks:
         showing = tasks.create_task(_show(reindexing, say))
@@ -235,10 +227,8 @@ async def _to_the_end(reindexing: Reindexing, say: Say) -> None:
 async def _show(reindexing: Reindexing, say: Say) -> None:
     while True:
         await asyncio.sleep(SHOWN_EVERY_S)
-        try:
+        with suppress(SemmemError):
             say(await reindexing.status())
-        except SemmemError:
-            continue
 
 
 def journal(settings: Settings) -> SqlJournal:

@@ -17,8 +17,9 @@ import pytest
 
 import semmem
 from semmem.commands.table import root_parser
-from semmem.config import check, schema
+from semmem.config import schema
 from semmem.config.names import ALIASES
+from tests.support.configuration import check
 from tests.support.readme import written_configuration
 
 ROOT = Path(semmem.__file__).parents[1]
@@ -249,7 +250,7 @@ def test_every_command_exists(name: str) -> None:
 
 def commands() -> set[str]:
     """semmem's own commands."""
-    return {name for child in root_parser().inside.values() for name in child.names}
+    return set(root_parser().named)
 
 
 @pytest.mark.parametrize("name", PRESENT)

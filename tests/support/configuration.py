@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from semmem.config import Problem, Settings, check, load
+from semmem.config import Problem, Settings, examine, load
 
 LONG_SECRET = "0123456789abcdef-s3cr3t"
 MODEL = "{model_role: memory_extraction, llm_endpoint: {address: qwen}, llm_model_name: qwen3}"
@@ -20,6 +21,11 @@ def write(directory: Path, text: str | bytes) -> Path:
 
 def loaded(directory: Path, text: str, environ: dict[str, str] | None = None) -> Settings:
     return load(write(directory, text), environ or {})
+
+
+def check(path: Path | None, environ: Mapping[str, str], *, here: bool = False) -> list[Problem]:
+    """Everything that would keep ``load`` from succeeding, and ``here``: what this machine lacks."""
+    return examine(path, environ, here=here)[1]
 
 
 def problems(directory: Path, text: str | bytes, environ: dict[str, str] | None = None) -> list[Problem]:

@@ -26,9 +26,10 @@ from bench.saturation import SEARCH, Offered, offer
 from bench.sidecars import Counts, counts_in, semmem_config
 from bench.upstream import Upstream
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.config import Settings, check
+from semmem.config import Settings
 from semmem.memory import Vector
 from semmem.telemetry.metrics import Metrics, MetricsPage
+from tests.support.configuration import check
 
 # --- requests --------------------------------------------------------------------------------------------------------
 

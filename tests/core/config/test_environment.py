@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from semmem.config import Settings, check, effective, load, schema
+from semmem.config import Settings, effective, load, schema
 from semmem.config.loading import variable_name
-from tests.support.configuration import MODEL, at, loaded, only, problems
+from tests.support.configuration import MODEL, at, check, loaded, only, problems
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from semmem.config import Settings, check, effective, load, remarks, schema
+from semmem.config import Settings, effective, load, remarks, schema
 from semmem.config.names import NAMES, Kind, Name
 from semmem.config.schema import names_page
 from semmem.memory import Controls
@@ -16,7 +16,7 @@ from semmem.request.asker import AskerRules, read_asker
 from semmem.request.head import RequestHead
 from semmem.request.permission import PermissionRules
 from semmem.wiring import request
-from tests.support.configuration import LONG_SECRET, at, loaded, only, problems, write
+from tests.support.configuration import LONG_SECRET, at, check, loaded, only, problems, write
 
 HOME = Path(__file__).parents[3]
 

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from semmem.config import Settings, configuration_table, effective, load, schema
 from semmem.config.problems import is_secret
-from semmem.config.rules import RULES
+from semmem.config.rules import conflicts
 from tests.support.configuration import at, loaded, problems
 
 HOME = Path(__file__).parents[3]
@@ -30,7 +30,7 @@ def test_no_file_and_an_empty_file_are_the_default_configuration(tmp_path: Path)
 
 
 def test_the_defaults_break_no_rule() -> None:
-    assert [finding for rule in RULES for finding in rule(Settings())] == []
+    assert list(conflicts(Settings())) == []
 
 
 @pytest.mark.parametrize("path", [path for path, *_ in schema.leaves() if "N" not in path], ids=".".join)
@@ -84,11 +84,12 @@ def test_the_example_of_an_error_in_the_reference_is_what_is_printed(tmp_path: P
     assert sorted(example[1].splitlines()) == sorted(map(str, found))
 
 
-@pytest.mark.parametrize(("path", "field"), [leaf[:2] for leaf in schema.leaves()], ids=lambda value: str(value)[:60])
-def test_every_key_says_what_it_does(path: tuple[str, ...], field: Any) -> None:
-    assert field.description
-    assert not field.description.endswith(".")
-    assert "|" not in field.description
+@pytest.mark.parametrize("leaf", list(schema.leaves()), ids=lambda leaf: ".".join(leaf.path)[:60])
+def test_every_key_says_what_it_does(leaf: schema.Leaf) -> None:
+    said = schema.about(leaf)
+    assert said
+    assert not said.endswith(".")
+    assert "|" not in said
 
 
 def test_every_secret_is_named_like_one_so_that_a_refusal_redacts_it() -> None:

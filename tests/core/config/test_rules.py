@@ -332,5 +332,5 @@ def test_what_goes_together_is_accepted(tmp_path: Path, text: str) -> None:
 
 
 def test_every_row_of_words_belongs_to_a_rule() -> None:
-    source = Path(rules.__file__).read_text()
-    assert re.findall(r'worded\([^"]*"(\w+)"', source) == list(rules.WORDS)
+    own_words = {"endpoints_are_complete", "tls_of_stores_is_consistent"}
+    assert [name for name in rules.RULES if name not in own_words] == list(rules.WORDS)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from semmem.config import check, load, remarks, surroundings
+from semmem.config import load, remarks, surroundings
 from semmem.config.problems import Problem
-from tests.support.configuration import only, write
+from tests.support.configuration import check, only, write
 
 
 def found(directory: Path, text: str, environ: dict[str, str] | None = None) -> list[Problem]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from semmem.config import check, load, remarks, surroundings
-from tests.support.configuration import loaded, only, problems, write
+from semmem.config import load, remarks, surroundings
+from tests.support.configuration import check, loaded, only, problems, write
 
 COLLECTOR = "http://collector:4318/v1/traces"
 LONG = "a-secret-that-is-long-enough"

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from semmem.config import ConfigError, Settings, check, load, schema
-from tests.support.configuration import only, problems, write
+from semmem.config import ConfigError, Settings, load, schema
+from tests.support.configuration import check, only, problems, write
 from tests.support.examples import examples
 
 

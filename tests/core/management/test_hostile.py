@@ -19,7 +19,7 @@ import pytest
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.commands.asking import Api as Asking
-from semmem.commands.forgetting import _by_id
+from semmem.commands.memories import _by_id
 from semmem.commands.operating import revoke
 from semmem.management import segment
 from semmem.management.server import HttpListener

@@ -11,11 +11,10 @@ import pytest
 from semmem.backends.qdrant.local import LocalQdrant
 from semmem.backends.qdrant.server import QdrantServer
 from semmem.backends.qdrant.store import QdrantStore
-from semmem.config import check
 from semmem.config.settings import Settings
 from semmem.ports.store import Described
 from semmem.wiring import stores
-from tests.support.configuration import only, write
+from tests.support.configuration import check, only, write
 
 ABOUT = Described("agentic_memory", "model/384", 384)
 
