@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from semmem.memory import Message, Role, Turn
-from semmem.ports.models import LanguageModel, NamedModels
+from semmem.ports.models import LanguageModel, ServedModel
 
 
 @dataclass(eq=False, repr=False)
@@ -18,7 +18,7 @@ class AskingModel:
     model: LanguageModel
     _: KW_ONLY
     timeout_s: float = 30.0
-    upstream: NamedModels | None = None
+    upstream: ServedModel | None = None
 
     async def _answer(
         self, rules: str, told: str, schema: dict[str, object], turns: Sequence[Turn], timeout_s: float | None = None

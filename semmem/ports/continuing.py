@@ -13,24 +13,11 @@ from dataclasses import dataclass
 IDLE, BROKEN = "idle", "broken"
 """How far a conversation is: nothing was asked yet; something was answered that its history has not. An empty word: it
 did not begin here."""
+OPEN, DONE, FAILED = "open", "done", "failed"
+"""The same, before a space and the claim of a request: its answer is not known yet; that is recorded, and the
+conversation's last; there was none."""
 UNRESOLVED = "-"
 """The claim of a request that names a conversation and is not given its history from here."""
-_OPEN, _DONE, _FAILED = "open", "done", "failed"
-
-
-def opened(claim: str) -> str:
-    """The answer to this request is not known yet."""
-    return f"{_OPEN} {claim}"
-
-
-def done(claim: str) -> str:
-    """It is recorded, and the conversation's last."""
-    return f"{_DONE} {claim}"
-
-
-def failed(claim: str) -> str:
-    """There was none."""
-    return f"{_FAILED} {claim}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +33,9 @@ class Continued:
     @property
     def is_free(self) -> bool:
         """Whether the next request may go on with it."""
-        return self.progress.partition(" ")[0] in (IDLE, _DONE, _FAILED)
+        return self.progress.partition(" ")[0] in (IDLE, DONE, FAILED)
 
     @property
     def is_open(self) -> bool:
         """Whether a request goes on with it of which nobody knows yet what became."""
-        return self.progress.startswith(_OPEN)
+        return self.progress.startswith(OPEN)

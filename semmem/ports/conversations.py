@@ -92,7 +92,9 @@ class SaidHalf(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """What it takes in memory, roughly, in bytes."""
-        return 500 + sum(_size(said) for said in self.messages) + sum(100 + len(each) for each in self.step.shown)
+        texts = [text for said in self.messages for text in (said.content, *(call.arguments for call in said.calls))]
+        shown = sum(100 + len(each) for each in self.step.shown)
+        return 500 + 200 * len(self.messages) + sum(len(text) * (1 if text.isascii() else 4) for text in texts) + shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +309,3 @@ def title_of(first_words: str) -> str:
 def _digest(*parts: str) -> str:
     told = b"".join(len(data).to_bytes(8) + data for data in (part.encode("utf-8", "surrogatepass") for part in parts))
     return hashlib.sha256(told).hexdigest()[:32]
-
-
-def _size(said: Said) -> int:
-    texts = (said.content, *(call.arguments for call in said.calls))
-    return 200 + sum(len(text) * (1 if text.isascii() else 4) for text in texts)

@@ -28,15 +28,11 @@ def exactly(**members: object) -> dict[str, object]:
     return {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
 
 
-class NamedModels(Protocol):
-    """A server of several language models, each asked for by its name."""
+class ServedModel(LanguageModel, Protocol):
+    """A language model, and by name the others of its server."""
 
     def named(self, name: str) -> ServedModel:
         """The model of this name, which is closed with its server. Does not ask whether there is one."""
-
-
-class ServedModel(LanguageModel, NamedModels, Protocol):
-    """A language model, and by name the others of its server."""
 
 
 class Reranker(Protocol):

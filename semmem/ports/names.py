@@ -35,14 +35,10 @@ def usable(name: str | None) -> str | None:
 
 def bounded(name: str | None) -> str | None:
     """The name as it is when it is usable, else ``h_`` and a digest that is always the same. None for none."""
-    if not name:
-        return None
-    return name if usable(name) else HASHED_PREFIX + _digest(name)
+    if not name or usable(name):
+        return name or None
+    return HASHED_PREFIX + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 def _has_controls(name: str) -> bool:
     return not name.isprintable() and any(unicodedata.category(character) == "Cc" for character in name)
-
-
-def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:40]

@@ -39,7 +39,8 @@ def check_storable(memory: Memory) -> None:
     _check_time("source", memory.source.time)
     if not math.isfinite(memory.importance):
         raise StoreRefused("importance", "is not a finite number")
-    _check_text("metadata, source and key", _meta_text(memory), META_BYTES_MAX)
+    told = {"key": memory.key, "source": asdict(memory.source), "metadata": metadata_text(memory)}
+    _check_text("metadata, source and key", json.dumps(told, ensure_ascii=False), META_BYTES_MAX)
 
 
 def metadata_text(memory: Memory) -> str:
@@ -82,11 +83,6 @@ def _children(value: Any) -> Iterator[Any]:
         yield from value.values() or (None,)
     elif isinstance(value, list | tuple):
         yield from value or (None,)
-
-
-def _meta_text(memory: Memory) -> str:
-    told = {"key": memory.key, "source": asdict(memory.source), "metadata": metadata_text(memory)}
-    return json.dumps(told, ensure_ascii=False)
 
 
 def _check_text(field: str, text: str, bytes_max: int) -> None:

@@ -31,7 +31,7 @@ _MAY_MEAN_FORMAT = {400, 415, 422, 500, 501}
 
 
 class OpenAIModel:
-    """One model of one server. Implements LanguageModel and NamedModels.
+    """One model of one server. Implements ServedModel.
 
     An answer has at most ``max_tokens`` tokens. A failed try is repeated up to ``retries`` times within the caller's
     timeout, after ``backoff_s`` doubled each time up to ``BACKOFF_MAX_S``, half of it random, or after what the

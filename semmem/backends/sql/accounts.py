@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import and_, func, insert, or_, select
+from sqlalchemy import Row, and_, func, insert, or_, select
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import SWITCHED, JournalPart, one_read, one_write, quiet_write
@@ -42,8 +42,9 @@ class SqlAccounts(JournalPart):
         new = conn.upsert_into(api_calls).values(key=key, keep=1, counts="", **row)
         if conn.execute(new.on_conflict_do_nothing().returning(api_calls.c.key)).one_or_none() is not None:
             self._begun += 1
-            if self._begun % COUNT_EVERY == 0:
-                _drop_oldest(conn, calls_max)
+            if self._begun % COUNT_EVERY == 0 and (surplus := conn.count(api_calls) - calls_max) > 0:
+                oldest = select(api_calls.c.key).order_by(api_calls.c.expires_at).limit(surplus)
+                _drop(conn, api_calls.c.key.in_(list(conn.execute(oldest).scalars())))
             return None
         others = and_(api_calls.c.owner != self.replica_id, api_calls.c.owner.not_in(select(replicas.c.id)))
         left = and_(_RUNNING, or_(others, api_calls.c.lease_until < now), api_calls.c.request == request)
@@ -75,8 +76,7 @@ class SqlAccounts(JournalPart):
 
     @one_write
     def add_token(self, conn: Transaction, row: TokenRow) -> None:
-        columns = {column.name: getattr(row, column.name) for column in api_tokens.c}
-        conn.execute(insert(api_tokens).values(columns))
+        conn.execute(insert(api_tokens).values(asdict(row)))
 
     @one_read
     def token(self, conn: Transaction, token_id: str) -> TokenRow | None:
@@ -113,13 +113,8 @@ class SqlAccounts(JournalPart):
 
     @one_read
     def switches_since(self, conn: Transaction, number: int) -> list[SwitchRow]:
-        found = conn.rows_of(memory_switches, number < _NUMBER, by=_NUMBER)
-        return [
-            SwitchRow(
-                row.key, row.group_name, Switch(_said(row.reading), _said(row.storing)), row.number, row.changed_at
-            )
-            for row in found
-        ]
+        rows = conn.rows_of(memory_switches, number < _NUMBER, by=_NUMBER)
+        return [SwitchRow(row.key, row.group_name, _switch(row), row.number, row.changed_at) for row in rows]
 
     @quiet_write
     def set_alias(self, conn: Transaction, user: str, alias: str) -> None:
@@ -141,13 +136,6 @@ def _drop(conn: Transaction, which: Any) -> None:
     conn.remove(api_calls, which)
 
 
-def _drop_oldest(conn: Transaction, calls_max: int) -> None:
-    surplus = conn.count(api_calls) - calls_max
-    if surplus > 0:
-        oldest = select(api_calls.c.key).order_by(api_calls.c.expires_at).limit(surplus)
-        _drop(conn, api_calls.c.key.in_(list(conn.execute(oldest).scalars())))
-
-
 def forget_answers(conn: Transaction, user: str) -> None:
     """Nothing that an answer showed of the user is kept, nor of a call that is under way. That it was done stays
     known, so that it is not done again."""
@@ -157,5 +145,5 @@ def forget_answers(conn: Transaction, user: str) -> None:
     conn.remove(api_call_users, mine)
 
 
-def _said(number: int | None) -> bool | None:
-    return None if number is None else bool(number)
+def _switch(row: Row[Any]) -> Switch:
+    return Switch(*(None if said is None else bool(said) for said in (row.reading, row.storing)))

@@ -15,7 +15,6 @@ from sqlalchemy import (
     ColumnElement,
     Row,
     Select,
-    Subquery,
     and_,
     case,
     func,
@@ -71,7 +70,9 @@ class SqlBatches(JournalPart):
         of which nothing is left is finished as ``empty``. A batch's turns are all of one scope.
         """
         while (free := _claimable(conn, now)) is not None:
-            _lease_again(conn, free, now + rules.lease_s)
+            until = now + rules.lease_s
+            conn.change(batches, batches.c.id == free, claimable_at=until, attempt=batches.c.attempt + 1)
+            conn.remove(resting, resting.c.batch_id == free)
             batch = _load(conn, free, rules.context_turns)
             if batch.turns:
                 return batch
@@ -84,18 +85,15 @@ class SqlBatches(JournalPart):
 
     @one_write
     def save_facts(self, conn: Transaction, batch_id: str, facts: Sequence[Fact]) -> None:
-        """The first facts that are saved stay."""
         locks.user_of(conn, batches, batch_id)
         conn.change(batches, batches.c.id == batch_id, LIVE, batches.c.facts.is_(None), facts=facts_json(facts))
 
     @one_write
     def mark_applied(self, conn: Transaction, batch_id: str, count: int) -> None:
-        """The number only rises."""
         conn.change(batches, batches.c.id == batch_id, LIVE, batches.c.applied < count, applied=count)
 
     @one_write
     def finish(self, conn: Transaction, batch_id: str, status: str, *, now: float) -> None:
-        """The first status stays."""
         locks.user_of(conn, batches, batch_id)
         _finish(conn, batch_id, status, now)
 
@@ -170,11 +168,6 @@ def _due_alone(conn: Transaction, rules: BatchRules, now: float, turns_max: int)
             return due
         (mine if locks.try_user(conn, due.user) else others).add(due.user)
     return None
-
-
-def _lease_again(conn: Transaction, batch_id: str, until: float) -> None:
-    conn.change(batches, batches.c.id == batch_id, claimable_at=until, attempt=batches.c.attempt + 1)
-    conn.remove(resting, resting.c.batch_id == batch_id)
 
 
 def _load(conn: Transaction, batch_id: str, context_turns: int) -> Batch:
@@ -274,20 +267,31 @@ def due_session(
         if row.drifted:
             before = and_(_ready(rules, now), turns.c.opened_at < row.drifted_at)
             return Due(row.user_id, row.session, "drift", before)
-        return Due(row.user_id, row.session, _trigger(row, rules, now, turns_max), _ready(rules, now))
+        # One that fell silent while its turns had to wait has ended, however many they are, if this batch is its last.
+        silent = row.ready == row.waiting and row.active <= now - rules.idle_s
+        trigger = "idle" if row.ready < rules.size or (silent and row.waiting <= turns_max) else "size"
+        return Due(row.user_id, row.session, trigger, _ready(rules, now))
     return None
-
-
-def _trigger(row: Row[Any], rules: BatchRules, now: float, turns_max: int) -> str:
-    """A session that fell silent while its turns had to wait has ended, however many they are, if this batch is its
-    last."""
-    silent = row.ready == row.waiting and row.active <= now - rules.idle_s
-    return "idle" if row.ready < rules.size or (silent and row.waiting <= turns_max) else "size"
 
 
 def _due(rules: BatchRules, now: float, among: ColumnElement[bool]) -> Select[Any]:
     """The due session of the oldest waiting turn."""
-    session = _sessions(_ready(rules, now), among)
+    ready = _ready(rules, now)
+    # An answer that came long after the question is activity too.
+    active = case((turns.c.closed_at > turns.c.seen_at, turns.c.closed_at), else_=turns.c.seen_at)
+    figures = {
+        "oldest": func.min(turns.c.opened_at),
+        "oldest_ready": func.min(case((ready, turns.c.opened_at))),
+        "waiting": func.count(),
+        "ready": func.sum(case((ready, 1), else_=0)),
+        "active": func.max(active),
+    }
+    session = (  # each session's waiting turns as one row, except those of users with a live batch
+        select(turns.c.user_id, turns.c.session, *(figure.label(name) for name, figure in figures.items()))
+        .where(WAITING, _FREE, among)
+        .group_by(turns.c.user_id, turns.c.session)
+        .subquery()
+    )
     end, drift = session_ends.c, session_drifts.c
     ended = session.c.oldest <= end.ended_at
     drifted = session.c.oldest_ready < drift.drifted_at
@@ -299,24 +303,4 @@ def _due(rules: BatchRules, now: float, among: ColumnElement[bool]) -> Select[An
         .where(or_(session.c.ready >= rules.size, idle, ended, drifted))
         .order_by(session.c.oldest)
         .limit(1)
-    )
-
-
-def _sessions(ready: ColumnElement[bool], among: ColumnElement[bool]) -> Subquery:
-    """Each session's waiting turns as one row, except those of users with a live batch."""
-    # An answer that came long after the question is activity too.
-    active = case((turns.c.closed_at > turns.c.seen_at, turns.c.closed_at), else_=turns.c.seen_at)
-    return (
-        select(
-            turns.c.user_id,
-            turns.c.session,
-            func.min(turns.c.opened_at).label("oldest"),
-            func.min(case((ready, turns.c.opened_at))).label("oldest_ready"),
-            func.count().label("waiting"),
-            func.sum(case((ready, 1), else_=0)).label("ready"),
-            func.max(active).label("active"),
-        )
-        .where(WAITING, _FREE, among)
-        .group_by(turns.c.user_id, turns.c.session)
-        .subquery()
     )

@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Row,
     and_,
     case,
     distinct,
@@ -33,7 +32,6 @@ from semmem.backends.sql.conversation_rows import (
     row_message,
     says,
 )
-from semmem.backends.sql.conversations import write_copy
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
 from semmem.backends.sql.rows import Transaction, lines_text, lines_told, within
 from semmem.backends.sql.states import forget_states
@@ -66,9 +64,11 @@ class SqlConversationReads(JournalPart):
     ) -> list[KeptConversation]:
         asked = [within(conversations, scope), *_narrowed(wanted)]
         if wanted.words:
-            found = _said(scope.user, wanted.words, limits)
+            newest = select(SAID.conversation_id, SAID.content).where(SAID.user_id == scope.user)
+            read = newest.order_by(SAID.turn_at.desc()).limit(limits.search_messages_max).subquery().c
+            found = select(read.conversation_id).where(*(says(read.content, word) for word in wanted.words))
             title = and_(*(says(TALK.title, word) for word in wanted.words))
-            asked.append(or_(title, TALK.id.in_(select(found.c.conversation_id))))
+            asked.append(or_(title, TALK.id.in_(found)))
         page = select(conversations).where(*asked).order_by(TALK.updated_at.desc(), TALK.id.desc()).limit(wanted.limit)
         return [row_conversation(row) for row in conn.execute(page)]
 
@@ -133,14 +133,6 @@ class SqlConversationReads(JournalPart):
             projects.update([row.project] if row.project else [])
             tags.update(lines_told(row.tags))
         return ConversationFacets(_most(projects, limit), _most(tags, limit))
-
-    @quiet_write
-    def put_conversation(
-        self, conn: Transaction, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
-    ) -> KeptConversation | None:
-        if not write_copy(conn, kept, messages, limits):
-            return None
-        return _one(conn, in_scope(Scope(kept.scope.user), kept.id))
 
     @quiet_write
     def change_conversation(
@@ -214,9 +206,8 @@ class SqlConversationReads(JournalPart):
     ) -> list[str]:
         mine = select(TALK.id).where(within(conversations, scope))
         content = func.substr(SAID.content, 1, chars_max, type_=AnyText()).label("content")
-        newest = select(SAID.conversation_id, content).where(
-            SAID.user_id == scope.user, SAID.role.in_(_SPOKEN), _MAY_BE_SHOWN
-        )
+        said = (SAID.user_id == scope.user, SAID.role.in_(_SPOKEN), _MAY_BE_SHOWN)
+        newest = select(SAID.conversation_id, content).where(*said)
         read = newest.order_by(SAID.turn_at.desc()).limit(messages_max).subquery()
         held = [says(read.c.content, word) for word in words]
         each = [func.max(case((one, 1), else_=0)) for one in held]
@@ -227,13 +218,9 @@ class SqlConversationReads(JournalPart):
     @one_read
     def talk_vectors(self, conn: Transaction, scope: Scope, model: str, *, limit: int) -> list[Placed]:
         mine = select(TALK.id).where(within(conversations, scope))
-        known = (
-            SAID.user_id == scope.user,
-            SAID.role == Role.USER.value,
-            SAID.vector_of == model,
-            SAID.conversation_id.in_(mine),
-        )
-        found = select(SAID.conversation_id, SAID.turn_id, SAID.turn_at, SAID.vector).where(*known)
+        of_user = (SAID.user_id == scope.user, SAID.role == Role.USER.value, SAID.vector_of == model)
+        found = select(SAID.conversation_id, SAID.turn_id, SAID.turn_at, SAID.vector)
+        found = found.where(*of_user, SAID.conversation_id.in_(mine))
         rows = conn.execute(found.order_by(SAID.turn_at.desc()).limit(limit))
         return [Placed(row.conversation_id, row.turn_id, row.turn_at, row.vector) for row in rows if row.vector]
 
@@ -251,11 +238,8 @@ class SqlConversationReads(JournalPart):
     @one_read
     def unplaced(self, conn: Transaction, model: str, *, limit: int) -> list[Unplaced]:
         without = or_(SAID.vector_of < model, SAID.vector_of > model)  # as ranges of the index
-        found = (
-            select(SAID.turn_id, SAID.step, SAID.number, SAID.content)
-            .where(SAID.role == Role.USER.value, without)
-            .limit(limit)
-        )
+        found = select(SAID.turn_id, SAID.step, SAID.number, SAID.content)
+        found = found.where(SAID.role == Role.USER.value, without).limit(limit)
         return [Unplaced((row.turn_id, row.step, row.number), row.content) for row in conn.execute(found)]
 
     @quiet_write
@@ -291,35 +275,17 @@ def _most(counted: Counter[str], limit: int) -> list[tuple[str, int]]:
     return sorted(counted.items(), key=lambda each: (-each[1], each[0]))[:limit]
 
 
-def _said(user: str, words: Sequence[str], limits: ConversationLimits) -> Any:
-    """Messages of the user's conversations with all of these words, of the newest ``search_messages_max``."""
-    newest = select(SAID.turn_id, SAID.step, SAID.number, SAID.conversation_id, SAID.content).where(
-        SAID.user_id == user
-    )
-    read = newest.order_by(SAID.turn_at.desc()).limit(limits.search_messages_max).subquery()
-    return select(read).where(*(says(read.c.content, word) for word in words)).subquery()
-
-
 def _step_of(conn: Transaction, scope: Scope, answer_id: str) -> list[KeptMessage]:
-    """What a step brought, up to the answer of this name: words, results of tools, the answer."""
-    answer = _answer(conn, scope, answer_id)
-    if answer is None:
-        return []
-    here = and_(
-        SAID.conversation_id == answer.conversation_id, SAID.turn_id == answer.turn_id, SAID.step == answer.step
-    )
-    said = select(conversation_messages).where(here, SAID.place <= answer.place).order_by(SAID.place)
-    return [row_message(row) for row in conn.execute(said)]
-
-
-def _answer(conn: Transaction, scope: Scope, answer_id: str) -> Row[Any] | None:
-    """None as well where the user has several answers of this name: it would be a guess which one is meant."""
+    """What a step brought, up to the answer of this name: words, results of tools, the answer. Nothing where the user
+    has several answers of this name: it would be a guess which one is meant."""
     named = and_(SAID.answer_id == answer_id, SAID.answer_id != literal_column("''"))  # as the index says it
     this = and_(SAID.user_id == scope.user, named, SAID.role == Role.ASSISTANT.value)
     found = conn.execute(select(conversation_messages).where(this).limit(2)).all()
-    if len(found) != 1:
-        return None
-    return found[0] if conn.is_there(conversations, in_scope(scope, found[0].conversation_id)) else None
+    if len(found) != 1 or not conn.is_there(conversations, in_scope(scope, found[0].conversation_id)):
+        return []
+    here = (column == getattr(found[0], column.name) for column in (SAID.conversation_id, SAID.turn_id, SAID.step))
+    said = select(conversation_messages).where(*here, SAID.place <= found[0].place).order_by(SAID.place)
+    return [row_message(row) for row in conn.execute(said)]
 
 
 def _utterances(conn: Transaction, talk: str, turn: str, messages_max: int, chars_max: int) -> tuple[Utterance, ...]:

@@ -138,8 +138,7 @@ def remove_messages(conn: Transaction, which: ColumnElement[bool], *, rows_max: 
 
 def crowd_out(conn: Transaction, user: str, number_max: int) -> int:
     """Beyond so many of a user's conversations those last added to longest ago go; how many went."""
-    newest = select(TALK.id).where(TALK.user_id == user)
-    newest = newest.order_by(TALK.updated_at.desc(), TALK.id)
+    newest = select(TALK.id).where(TALK.user_id == user).order_by(TALK.updated_at.desc(), TALK.id)
     old = conn.execute(newest.offset(number_max).limit(IDS_MAX)).scalars().all()
     if old:
         conn.remove(conversation_messages, SAID.conversation_id.in_(old))
@@ -149,9 +148,8 @@ def crowd_out(conn: Transaction, user: str, number_max: int) -> int:
 
 def remove_empty(conn: Transaction, which: ColumnElement[bool]) -> int:
     """Of these conversations those in which nothing is said; how many."""
-    mine = SAID.conversation_id == TALK.id
-    empty = ~select(SAID.turn_id).where(mine).exists()
-    return conn.remove(conversations, which, empty)
+    said = select(SAID.turn_id).where(SAID.conversation_id == TALK.id)
+    return conn.remove(conversations, which, ~said.exists())
 
 
 def told_anew(conn: Transaction, ids: Sequence[str], *, titles: bool = False) -> int:
@@ -161,12 +159,9 @@ def told_anew(conn: Transaction, ids: Sequence[str], *, titles: bool = False) ->
     for some in slices(ids):
         these = TALK.id.in_(some)
         gone += remove_empty(conn, these)
+        figures: dict[str, ColumnElement[Any]] = {"messages": func.count()}
+        figures |= {each.name: func.coalesce(func.sum(each), 0) for each in (SAID.tokens_in, SAID.tokens_out)}
         mine = SAID.conversation_id == TALK.id
-        figures = {
-            "messages": func.count(),
-            "tokens_in": func.coalesce(func.sum(SAID.tokens_in), 0),
-            "tokens_out": func.coalesce(func.sum(SAID.tokens_out), 0),
-        }
         told = {name: select(value).where(mine).scalar_subquery() for name, value in figures.items()}
         conn.change(conversations, these, **told)
         _retitle(conn, these, titles)

@@ -12,16 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, case, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, literal_column, or_, select
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.conversation_rows import (
     Doors,
     conversation_row,
     crowd_out,
+    in_scope,
     message_row,
     remove_empty,
     remove_messages,
+    row_conversation,
     told_anew,
 )
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
@@ -29,7 +31,7 @@ from semmem.backends.sql.rows import Prepared, Transaction, later, row_scope, up
 from semmem.backends.sql.tables import ERASED, SAID, TALK, conversation_messages, conversations, turns
 from semmem.backends.sql.withholding import Reach, Reaches, flagged, hold, late, widen, withheld_before
 from semmem.memory import Role, Scope
-from semmem.ports.continuing import BROKEN, Continued, done, failed, opened
+from semmem.ports.continuing import BROKEN, DONE, FAILED, OPEN, Continued
 from semmem.ports.conversations import (
     USER_NUMBER,
     ConversationLimits,
@@ -73,6 +75,30 @@ class SqlConversations(JournalPart):
         return Recorded(kept, waiting, away, removed)
 
     @quiet_write
+    def put_conversation(
+        self, conn: Transaction, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
+    ) -> KeptConversation | None:
+        locks.users_shared(conn, [kept.scope.user])
+        doors = Doors(conn, [kept.scope], [message.turn for message in messages], [kept.id])
+        mine: list[tuple[str, Scope, KeptMessage]] = []
+        erased: Reaches = {}
+        for message in messages:
+            if doors.shut(kept.scope, message.turn, kept.id, message.turn_at):
+                until = doors.until(kept.scope, message.turn, message.turn_at)
+                widen(erased, kept.id, Reach(message.place, until))
+            else:
+                mine.append((kept.id, kept.scope, message))
+        if not mine and (messages or doors.shut(kept.scope, "", kept.id, kept.created_at)):
+            return None
+        _CONVERSATIONS.run(conn, [conversation_row(kept)])
+        if mine:
+            _write_messages(conn, mine, erased, copied=True)
+            told_anew(conn, [kept.id])
+        _make_room(conn, [kept.id] if mine else [], [kept.scope.user], limits)
+        row = conn.row_of(conversations, in_scope(Scope(kept.scope.user), kept.id))
+        return None if row is None else row_conversation(row)
+
+    @quiet_write
     def prune_conversations(self, conn: Transaction, *, said_before: float) -> Counter[str]:
         """As in the port, at most ``prune_rows_max`` messages at a time; whoever calls goes on until there are none."""
         old = SAID.turn_at < said_before
@@ -98,7 +124,11 @@ class SqlConversations(JournalPart):
         name = conversation_id(scope)
         if Doors(conn, [scope], [], [name]).shut(scope, "", name, now):
             return False
-        return _begun(conn, scope, claim, now, per_user_max) if seen is None else _taken(conn, seen, claim)
+        if seen is None:
+            return _begun(conn, scope, claim, now, per_user_max)
+        # Only where nothing has changed since: another request, its answer, or an erasure may have come between.
+        same = (TALK.progress == seen.progress, TALK.last_answer == seen.last_answer, TALK.messages == seen.messages)
+        return conn.change(conversations, TALK.id == seen.id, *same, progress=f"{OPEN} {claim}") == 1
 
 
 def _turns(conn: Transaction, ids: Sequence[str]) -> dict[str, Row[Any]]:
@@ -188,20 +218,18 @@ def _conversations_upsert(dialect: str) -> Any:
     """Of two times the earlier beginning stays and the later end. How far it is only says who knows it."""
     statement = upsert_into(dialect, conversations)
     old, new = TALK, statement.excluded
+    earlier = or_(old.withheld_from == _EMPTY, old.withheld_from > new.withheld_from)
+    from_earlier = and_(new.withheld_from != _EMPTY, earlier)
     return statement.on_conflict_do_update(
         index_elements=["id"],
         set_={
             "created_at": case((new.created_at < old.created_at, new.created_at), else_=old.created_at),
             "updated_at": later(old.updated_at, new.updated_at),
             "progress": case((new.progress != "", new.progress), else_=old.progress),
-            "withheld_from": case((_from_earlier(old, new), new.withheld_from), else_=old.withheld_from),
+            "withheld_from": case((from_earlier, new.withheld_from), else_=old.withheld_from),
             "withheld_until": later(old.withheld_until, new.withheld_until),
         },
     )
-
-
-def _from_earlier(old: Any, new: Any) -> ColumnElement[bool]:
-    return and_(new.withheld_from != _EMPTY, or_(old.withheld_from == _EMPTY, old.withheld_from > new.withheld_from))
 
 
 _OF_AN_ANSWER = ("calls", "model", "tokens_in", "tokens_out", "answer_id", "finish_reason", "whole")
@@ -248,37 +276,6 @@ def _make_room(
     return +removed
 
 
-def write_copy(
-    conn: Transaction, kept: KeptConversation, messages: Sequence[KeptMessage], limits: ConversationLimits
-) -> bool:
-    """As ``put_conversation`` in the port says; whether anything of it was kept."""
-    locks.users_shared(conn, [kept.scope.user])
-    doors = Doors(conn, [kept.scope], [message.turn for message in messages], [kept.id])
-    if not messages:
-        return _write_empty(conn, kept, doors, limits)
-    mine = [message for message in messages if not doors.shut(kept.scope, message.turn, kept.id, message.turn_at)]
-    if not mine:
-        return False
-    _CONVERSATIONS.run(conn, [conversation_row(kept)])
-    erased: Reaches = {}
-    for message in messages:
-        if doors.shut(kept.scope, message.turn, kept.id, message.turn_at):
-            until = doors.until(kept.scope, message.turn, message.turn_at)
-            widen(erased, kept.id, Reach(message.place, until))
-    _write_messages(conn, [(kept.id, kept.scope, message) for message in mine], erased, copied=True)
-    told_anew(conn, [kept.id])
-    _make_room(conn, [kept.id], [kept.scope.user], limits)
-    return True
-
-
-def _write_empty(conn: Transaction, kept: KeptConversation, doors: Doors, limits: ConversationLimits) -> bool:
-    if doors.shut(kept.scope, "", kept.id, kept.created_at):
-        return False
-    _CONVERSATIONS.run(conn, [conversation_row(kept)])
-    crowd_out(conn, kept.scope.user, limits.per_user_max)
-    return True
-
-
 def _elsewhere(conn: Transaction, scope: Scope) -> Continued | None:
     """What else of the user's has this name: a conversation of another project or agent, which is none of this
     request's, or a recorded or imported one by its id, whose history nobody vouches for."""
@@ -293,7 +290,7 @@ def _elsewhere(conn: Transaction, scope: Scope) -> Continued | None:
 
 
 def _begun(conn: Transaction, scope: Scope, claim: str, now: float, per_user_max: int) -> bool:
-    kept = KeptConversation(conversation_id(scope), scope, "", now, now, progress=opened(claim))
+    kept = KeptConversation(conversation_id(scope), scope, "", now, now, progress=f"{OPEN} {claim}")
     row = conn.upsert_into(conversations).values(conversation_row(kept))
     begins = conn.execute(row.on_conflict_do_nothing().returning(TALK.id)).one_or_none() is not None
     if begins:
@@ -301,30 +298,15 @@ def _begun(conn: Transaction, scope: Scope, claim: str, now: float, per_user_max
     return begins
 
 
-def _taken(conn: Transaction, seen: Continued, claim: str) -> bool:
-    """Only where nothing has changed since: another request, its answer, or an erasure may have come between."""
-    same = (TALK.progress == seen.progress, TALK.last_answer == seen.last_answer, TALK.messages == seen.messages)
-    taken = update(conversations).where(TALK.id == seen.id, *same).values(progress=opened(claim))
-    return conn.execute(taken).rowcount == 1
-
-
 def settle_claims(conn: Transaction, halves: Iterable[tuple[Scope, SaidHalf]]) -> None:
     """What became of requests that named a conversation. The conversations' rows are the caller's by now."""
     for scope, half in halves:
+        claim, this = half.step.claim, TALK.id == conversation_id(scope)
         if half.failed:
-            _settle(conn, scope, [opened(half.step.claim)], progress=failed(half.step.claim))
+            conn.change(conversations, this, TALK.progress == f"{OPEN} {claim}", progress=f"{FAILED} {claim}")
         elif answer := next((said for said in half.messages if said.role is Role.ASSISTANT), None):
-            _settle_answered(conn, scope, half.step.claim, answer.answer_id if answer.whole else "")
-
-
-def _settle_answered(conn: Transaction, scope: Scope, claim: str, answer_id: str) -> None:
-    """An answer that no history can have, as when its request was given none from here, ends it for good."""
-    if not answer_id:
-        _settle(conn, scope, None, progress=BROKEN)
-    else:
-        _settle(conn, scope, [opened(claim), failed(claim)], progress=done(claim), last_answer=answer_id)
-
-
-def _settle(conn: Transaction, scope: Scope, before: Sequence[str] | None, **told: str) -> None:
-    known = TALK.progress != "" if before is None else TALK.progress.in_(before)
-    conn.change(conversations, TALK.id == conversation_id(scope), known, **told)
+            if answer.whole and answer.answer_id:
+                waits = TALK.progress.in_([f"{OPEN} {claim}", f"{FAILED} {claim}"])
+                conn.change(conversations, this, waits, progress=f"{DONE} {claim}", last_answer=answer.answer_id)
+            else:  # no history can have it, as when its request was given none from here: that ends it for good
+                conn.change(conversations, this, TALK.progress != "", progress=BROKEN)

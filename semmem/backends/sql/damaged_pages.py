@@ -149,7 +149,9 @@ class DamagedFile:
     def _row(self, page: bytes, at: int) -> tuple[int, Row]:
         size, at = _varint(page, at)
         rowid, at = _varint(page, at)
-        return _signed(rowid), _columns(self._payload(page, at, size))
+        if rowid >> 63:
+            rowid -= 1 << 64
+        return rowid, _columns(self._payload(page, at, size))
 
     def _payload(self, page: bytes, at: int, size: int) -> bytes:
         """What does not fit on the page goes on in a chain of others."""
@@ -252,10 +254,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, place + 1
     return value << 8 | data[at + 8], at + 9
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
 
 
 def _be32(data: bytes, at: int) -> int:

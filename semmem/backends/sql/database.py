@@ -269,27 +269,23 @@ Work = Callable[Concatenate[Part, Transaction, P], T]
 Call = Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]
 
 
-def one_read(work: Work[Part, P, T]) -> Call[Part, P, T]:
-    """A call that sees one consistent state of the database."""
-    return _call("read", work)
-
-
-def one_write(work: Work[Part, P, T]) -> Call[Part, P, T]:
-    """A call of which all is committed, or nothing."""
-    return _call("write", work)
-
-
-def quiet_write(work: Work[Part, P, T]) -> Call[Part, P, T]:
-    """``one_write`` that most often finds nothing to do, and after which nobody needs to look again."""
-    return _call("look", work)
-
-
-def _call(way: str, work: Work[Part, P, T]) -> Call[Part, P, T]:
+def _call(way: str) -> Callable[[Work[Part, P, T]], Call[Part, P, T]]:
     """``work`` runs in one of the database's threads."""
 
-    @wraps(work)
-    async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result: T = await getattr(part._database, way)(lambda conn: work(part, Transaction(conn), *args, **kwargs))
-        return result
+    def of(work: Work[Part, P, T]) -> Call[Part, P, T]:
+        @wraps(work)
+        async def call(part: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            result: T = await getattr(part._database, way)(lambda conn: work(part, Transaction(conn), *args, **kwargs))
+            return result
 
-    return call
+        return call
+
+    return of
+
+
+one_read = _call("read")
+"""A call that sees one consistent state of the database."""
+one_write = _call("write")
+"""A call of which all is committed, or nothing."""
+quiet_write = _call("look")
+"""``one_write`` that most often finds nothing to do, and after which nobody needs to look again."""

@@ -54,9 +54,9 @@ from semmem.backends.sql.tables import (
     users,
     versions,
 )
-from semmem.backends.sql.unlearnt import drop_notes, end_batches
+from semmem.backends.sql.unlearnt import end_batches
 from semmem.backends.sql.usage import forget_usage
-from semmem.backends.sql.withholding import hid, withhold, withhold_marked
+from semmem.backends.sql.withholding import withhold, withhold_marked
 from semmem.memory import SKEW_S, Forgetting, Memory, MemoryType, Scope
 from semmem.ports.erasure import Mark
 from semmem.ports.errors import JournalError
@@ -94,7 +94,8 @@ class SqlErasure(JournalPart):
     @one_write
     def withhold_answers(self, conn: Transaction, user: str, memory_ids: Sequence[str], *, now: float) -> None:
         locks.user(conn, user)
-        hid(conn, user, now)
+        mine = forgotten.c.user_digest == marks.digest(user)  # no prompt is given the memories of these scopes any more
+        conn.change(forgotten, mine, forgotten.c.hidden_at < now, hidden_at=now)
         withhold(conn, user, now=now, memories=memory_ids)
 
     @one_write
@@ -118,8 +119,8 @@ class SqlErasure(JournalPart):
     ) -> int:
         now = at if now is None else now
         locks.users(conn, {memory.user for memory in memories})
-        rows = [(memory.user, memory.id, memory.source.turn) for memory in memories]
-        _raise(conn, forgotten_memories, [(*map(_digest, row), at) for row in rows])
+        ids = [(memory.user, memory.id, memory.source.turn) for memory in memories]
+        _raise(conn, forgotten_memories, [(*(name and marks.digest(name) for name in each), at) for each in ids])
         number = 0
         for user in sorted({memory.user for memory in memories}):
             mine = [memory for memory in memories if memory.user == user]
@@ -223,8 +224,8 @@ def _erase_turns(conn: Transaction, scope: Scope, at: float, now: float) -> Coun
     mine = and_(within(turns, scope), or_(turns.c.opened_at <= at, turns.c.opened_at > ahead))
     counts: Counter[str] = Counter(turns=conn.count(turns, mine))
     torn = set(conn.execute(select(turns.c.batch_id).where(mine, IN_BATCH).distinct()).scalars())
-    conn.remove(answers, answers.c.turn_id.in_(select(turns.c.id).where(mine)))
-    drop_notes(conn, mine)
+    for named in (answers, provisional):  # neither the answers' names stay, nor the ids of their memories
+        conn.remove(named, named.c.turn_id.in_(select(turns.c.id).where(mine)))
     conn.change(turns, mine, **bare_id(at))
     counts["batches"] = _cut_batches(conn, scope, at, torn)
     counts["versions"] = _erase_versions(conn, scope, at)
@@ -288,10 +289,6 @@ def _erase_user(conn: Transaction, user: str, at: float) -> int:
     return gone[accesses] + forget_usage(conn, marks.digest(user), at)
 
 
-def _digest(name: str) -> str:
-    return marks.digest(name) if name else ""
-
-
 def _raise(conn: Transaction, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
     """Marks move on to a later time, never back. A row: the table's key, and the time."""
     names = [*table.primary_key.columns.keys(), "forgotten_at"]
@@ -300,8 +297,7 @@ def _raise(conn: Transaction, table: Table, rows: Sequence[tuple[Any, ...]]) -> 
 
 
 def _marked_until(conn: Transaction, names: set[str]) -> dict[tuple[str, str], float]:
-    mine = forgotten_memories.c.user_digest.in_([marks.digest(name) for name in names])
-    return marks.memories_forgotten(conn, mine)
+    return marks.memories_forgotten(conn, forgotten_memories.c.user_digest.in_([*map(marks.digest, names)]))
 
 
 def _is_erased(
@@ -354,12 +350,8 @@ def _erase_marked_turns(conn: Transaction, until: dict[str, float]) -> int:
 
 
 def _marked(conn: Transaction, until: dict[str, float]) -> list[Row[Any]]:
-    return [row for row in conn.execute(select(turns).where(or_(WAITING, IN_BATCH))) if _is_marked(row, until)]
-
-
-def _is_marked(row: Row[Any], until: dict[str, float]) -> bool:
-    at = until.get(marks.digest(row.id))
-    return at is not None and row.opened_at <= at
+    waiting = conn.execute(select(turns).where(or_(WAITING, IN_BATCH)))
+    return [row for row in waiting if row.opened_at <= until.get(marks.digest(row.id), -math.inf)]
 
 
 def _erase_beside(conn: Transaction, single: Container[tuple[str, str]]) -> Counter[str]:

@@ -10,8 +10,8 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -83,8 +83,14 @@ class SqliteFile(Database):
         return rewritten
 
     def _transact(self, engine: Engine, work: Callable[[Connection], T]) -> T:
-        with naming_damage(self._path), journal_errors(), engine.begin() as conn:
-            return work(conn)
+        try:
+            with journal_errors(), engine.begin() as conn:
+                return work(conn)
+        except JournalDamaged as error:  # whoever reads it has to know which file, and what helps
+            raise JournalDamaged(
+                f"{self._path} is damaged ({error}): stop semmem and run `semmem journal recover` with the same"
+                " --config, which saves what can be read"
+            ) from None
 
     async def check_room(self) -> None:
         """As Database says. Asked beside the file, whose log would be changed by every write to it."""
@@ -108,13 +114,10 @@ class SqliteFile(Database):
     def _on_connect(self, connection: sqlite3.Connection) -> None:
         # The driver would begin transactions by itself, too late and without the write lock.
         connection.isolation_level = None
-        mode = write_ahead(connection, self._busy_timeout_s)
-        if mode != "wal":
+        if write_ahead(connection, self._busy_timeout_s) != "wal":
             raise JournalError("the journal's file system does not allow a write-ahead log")
-        connection.execute(f"PRAGMA synchronous={self._synchronous}")
-        connection.execute("PRAGMA foreign_keys=ON")
-        connection.execute("PRAGMA secure_delete=ON")
-        connection.execute("PRAGMA temp_store=MEMORY")
+        for mode in (f"synchronous={self._synchronous}", "foreign_keys=ON", "secure_delete=ON", "temp_store=MEMORY"):
+            connection.execute(f"PRAGMA {mode}")
         if self._size_bytes_max is not None:
             (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
             connection.execute(f"PRAGMA max_page_count={max(1, self._size_bytes_max // page_bytes)}")
@@ -150,21 +153,8 @@ def write_ahead(connection: sqlite3.Connection, wait_s: float) -> str:
 
 
 def _begin(conn: Connection) -> None:
-    statement = conn.get_execution_options()[_BEGIN]
-    if statement:
+    if statement := conn.get_execution_options()[_BEGIN]:
         conn.exec_driver_sql(statement)
-
-
-@contextmanager
-def naming_damage(path: Path) -> Iterator[None]:
-    """Whoever reads that a file is damaged has to know which, and what helps."""
-    try:
-        yield
-    except JournalDamaged as error:
-        raise JournalDamaged(
-            f"{path} is damaged ({error}): stop semmem and run `semmem journal recover` with the same --config, which"
-            " saves what can be read"
-        ) from None
 
 
 def _rewrite(conn: Connection) -> bool:
@@ -215,7 +205,7 @@ class OnlyProcess:
             os.close(lock)
 
 
-def copy_file(source: Path, target: Path, *, busy_timeout_s: float = 5.0) -> None:
+def copy_file(source: Path, target: Path) -> None:
     """One consistent state of ``source`` as a new file, for its owner alone. Writers do not wait for it.
 
     Raises JournalError when there is no such journal, or it cannot be read, and OSError when ``target`` is there.
@@ -224,7 +214,7 @@ def copy_file(source: Path, target: Path, *, busy_timeout_s: float = 5.0) -> Non
         raise JournalError(f"there is no journal at {source}")
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     try:
-        with closing(sqlite3.connect(source, timeout=busy_timeout_s)) as read, closing(sqlite3.connect(target)) as new:
+        with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(target)) as new:
             read.backup(new)
     except sqlite3.Error as error:
         raise JournalError(f"{source} cannot be copied: {type(error).__name__}: {error}") from None
@@ -237,14 +227,8 @@ def census(path: Path) -> dict[str, int]:
             (found,) = journal.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
                 raise JournalError(f"{path.name} is damaged: {found}")
-            return {name: _count(journal, name) for name in COUNTED}
+            here = {name for (name,) in journal.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            counts = ((name, f"SELECT count(*) FROM {name}" if name in here else "SELECT 0") for name in COUNTED)
+            return {name: int(journal.execute(count).fetchone()[0]) for name, count in counts}
     except sqlite3.Error as error:
         raise JournalError(f"{path.name} cannot be read: {type(error).__name__}: {error}") from None
-
-
-def _count(journal: sqlite3.Connection, table: str) -> int:
-    there = journal.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", [table]).fetchone()
-    if there is None:  # a schema of before
-        return 0
-    (rows,) = journal.execute(f"SELECT count(*) FROM {table}").fetchone()  # a name of COUNTED
-    return int(rows)

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
+from sqlalchemy import Row, Select, and_, func, or_, select, tuple_
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import OBEYED, REPLICA, VERSION, JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.erasure import erasure_id
 from semmem.backends.sql.memory_records import HOLD
-from semmem.backends.sql.recording import prune_said
 from semmem.backends.sql.rows import Transaction, know_users, slices
 from semmem.backends.sql.tables import (
     IN_BATCH,
     LIVE,
     LONELY,
+    MARKS,
     REFUSED,
     SESSION_MARKS,
     STATISTICS,
@@ -37,6 +37,7 @@ from semmem.backends.sql.tables import (
     reindexes,
     replicas,
     resting,
+    said_messages,
     session_pasts,
     session_states,
     shown_blocks,
@@ -59,21 +60,17 @@ _BATCH = batches.c.trigger_word != HOLD
 _LIVE, _ENDED = and_(LIVE, _BATCH), and_(batches.c.status.is_not(None), _BATCH)
 
 
-def _counts(**rows: ColumnElement[bool]) -> Select[Any]:
-    """One row: how many turns there are of each, by name."""
-    return select(
-        *(select(func.count()).select_from(turns).where(of).scalar_subquery().label(n) for n, of in rows.items())
-    )
-
-
 _DONE = turns.c.done_at.is_not(None)
-_COUNTS = _counts(
-    open=and_(WAITING, turns.c.closed_at.is_(None)),
-    ready=and_(WAITING, turns.c.closed_at.is_not(None)),
-    leased=IN_BATCH,
-    done=and_(_DONE, turns.c.closing < REFUSED),
-    refused=and_(_DONE, turns.c.closing == REFUSED),
-    lonely=LONELY,
+_STATES = {
+    "open": and_(WAITING, turns.c.closed_at.is_(None)),
+    "ready": and_(WAITING, turns.c.closed_at.is_not(None)),
+    "leased": IN_BATCH,
+    "done": and_(_DONE, turns.c.closing < REFUSED),
+    "refused": and_(_DONE, turns.c.closing == REFUSED),
+    "lonely": LONELY,
+}
+_COUNTS = select(
+    *(select(func.count()).select_from(turns).where(of).scalar_subquery().label(name) for name, of in _STATES.items())
 )
 
 
@@ -83,7 +80,7 @@ class SqlHousekeeping(JournalPart):
     async def prune(self, *, done_before: float) -> int:
         """In transactions of ``prune_rows_max`` rows."""
         number = await self._prune_all(_prune_turns, done_before)
-        await self._prune_all(prune_said, done_before)
+        await self._prune_all(_prune_said, done_before)
         await self._prune_leftovers(done_before)
         return number
 
@@ -116,7 +113,8 @@ class SqlHousekeeping(JournalPart):
 
     @one_write
     def prune_marks(self, conn: Transaction, *, forgotten_before: float) -> None:
-        marks.prune(conn, forgotten_before)
+        for table in MARKS:
+            conn.remove(table, table.c.forgotten_at < forgotten_before)
 
     async def purge(self) -> bool:
         """As Purgeable says. JournalError while another process is reading the files."""
@@ -320,17 +318,22 @@ def _prune_turns(conn: Transaction, done_before: float, rows_max: int) -> int:
     return number
 
 
+def _prune_said(conn: Transaction, done_before: float, rows_max: int) -> int:
+    """At most ``rows_max`` rows, the oldest; how many there were."""
+    key = (said_messages.c.id, said_messages.c.ordinal)
+    some = select(*key).where(said_messages.c.at < done_before).order_by(said_messages.c.at).limit(rows_max)
+    return conn.remove(said_messages, tuple_(*key).in_(some))
+
+
 # --- batches in figures, each out of an index ------------------------------------------------------------------------
 
 
 def _live(conn: Transaction, limit: int) -> list[LiveBatch]:
     rests = resting.c.batch_id.is_not(None)
-    found = select(
-        batches.c.id, batches.c.trigger_word, batches.c.attempt, batches.c.claimable_at, rests.label("rests")
-    )
+    found = select(batches.c.id, batches.c.trigger_word, batches.c.attempt, batches.c.claimable_at, rests)
     joined = found.outerjoin(resting, resting.c.batch_id == batches.c.id).where(_LIVE)
-    rows = conn.execute(joined.order_by(batches.c.claimable_at).limit(limit)).all()
-    return [LiveBatch(row.id, row.trigger_word, row.attempt, row.claimable_at, bool(row.rests)) for row in rows]
+    rows = conn.execute(joined.order_by(batches.c.claimable_at).limit(limit))
+    return [LiveBatch(*row) for row in rows]
 
 
 def _ended(conn: Transaction, limit: int) -> list[EndedBatch]:

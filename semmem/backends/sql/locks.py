@@ -35,8 +35,7 @@ statistics of use, so that nothing is added of a user who is just being erased."
 
 def user(conn: Transaction, name: str) -> None:
     """Alone with the user's turns, batches and memories."""
-    if needed(conn):
-        conn.execute(select(func.pg_advisory_xact_lock(_SPACE, _number(name))))
+    alone_with(conn, _number(name))
 
 
 def users(conn: Transaction, names: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, and_, bindparam, case, delete, func, or_, select, update
 
 from semmem.backends.sql.rows import Prepared, PreparedForMany, Transaction, later
-from semmem.backends.sql.tables import ERASED, MARKS, NARROWING, forgotten, forgotten_memories, turns
+from semmem.backends.sql.tables import ERASED, NARROWING, forgotten, forgotten_memories, turns
 from semmem.memory import SKEW_S, Scope, Turn
 
 _Marks = Mapping[str, Sequence[Row[Any]]]
@@ -39,11 +39,10 @@ def mark(conn: Transaction, scope: Scope, at: float, now: float) -> None:
     ``now`` is that of a clock which was set back: what is said from now on is not meant."""
     is_ahead = at > now + SKEW_S
     at, ahead_at = (now, at) if is_ahead else (at, 0.0)
-    row = {"user_digest": digest(scope.user)}
+    row: dict[str, Any] = {"user_digest": digest(scope.user)}
     row |= {f"{name}_digest": "" if (given := getattr(scope, name)) is None else digest(given) for name in NARROWING}
-    statement = conn.upsert_into(forgotten).values(**row, forgotten_at=at, ahead_at=ahead_at)
-    times = {name: later(forgotten.c[name], statement.excluded[name]) for name in ("forgotten_at", "ahead_at")}
-    conn.execute(statement.on_conflict_do_update(index_elements=list(row), set_=times))
+    times = {"forgotten_at": at, "ahead_at": ahead_at}
+    conn.upsert(forgotten, [row | times], lambda new: {name: later(forgotten.c[name], new[name]) for name in times})
     if scope == Scope(scope.user):
         narrower = or_(*(forgotten.c[name] != value for name, value in row.items()))
         mine = forgotten.c.user_digest == row["user_digest"]
@@ -54,7 +53,10 @@ def mark(conn: Transaction, scope: Scope, at: float, now: float) -> None:
 def lower(conn: Transaction, since: float, now: float) -> None:
     """Marks that lie ahead of the clock are by one that was ahead and is not any more: they end at ``since``, after
     which it was not set. What was erased was said before that; so was what comes and is dated later than now."""
-    behind_s = _latest(conn, now) - now
+    behind_s = 0.0
+    if conn.dialect.name == "postgresql":  # the later of two clocks counts: one alone may be behind
+        server = conn.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one()
+        behind_s = max(0.0, float(server) - now)
     since, ahead = since + behind_s, now + behind_s + SKEW_S
     f = forgotten.c
     hidden_at = case((f.hidden_at > ahead, since), else_=f.hidden_at)
@@ -122,7 +124,10 @@ def admitted(conn: Transaction, opened: Sequence[Turn]) -> list[Turn]:
     marked = [turn for turn in opened if digest(turn.scope.user) in marks]
     late = {id(turn) for turn in marked if covered(marks, turn.scope, turn.opened_at)}
     anew = [turn for turn in marked if id(turn) not in late and not turn.resumed]
-    _reopen(conn, anew)
+    # The same words in the same place, said after they were erased, are a turn like any other.
+    shut_then = and_(turns.c.id == bindparam("turn"), turns.c.closing == ERASED, turns.c.done_at < bindparam("opened"))
+    if anew:
+        conn.execute(delete(turns).where(shut_then), [{"turn": turn.id, "opened": turn.opened_at} for turn in anew])
     in_erased = [turn for turn in marked if id(turn) not in late and covered(marks, turn.scope, -math.inf)]
     resumed = [turn for turn in in_erased if turn.resumed]
     known = {turn.id for turn in anew} | _alive(conn, [turn.id for turn in resumed])
@@ -134,11 +139,8 @@ def admitted(conn: Transaction, opened: Sequence[Turn]) -> list[Turn]:
 def shut(conn: Transaction, ids: Sequence[tuple[str, float]]) -> None:
     """Leave the bare (id, time) of turns that were turned away, so that their other halves are too."""
     rows = [{"id": turn_id, "closing": ERASED, "done_at": at} for turn_id, at in sorted(ids)]
-    statement = conn.upsert_into(turns)
-    blank = {name: statement.excluded[name] for name in ("closing", "closed_at", "answer", "finish_reason", "done_at")}
-    upsert = statement.on_conflict_do_update(index_elements=["id"], set_=blank, where=turns.c.opened_at.is_(None))
-    if rows:
-        conn.execute(upsert, rows)
+    blank = ("closing", "closed_at", "answer", "finish_reason", "done_at")
+    conn.upsert(turns, rows, lambda new: {name: new[name] for name in blank}, where=turns.c.opened_at.is_(None))
 
 
 def memories_forgotten(conn: Transaction, *which: ColumnElement[bool]) -> dict[tuple[str, str], float]:
@@ -156,11 +158,6 @@ def turns_forgotten(conn: Transaction, *which: ColumnElement[bool]) -> dict[str,
     return {row.turn_digest: row.at for row in conn.execute(found.group_by(f.turn_digest))}
 
 
-def prune(conn: Transaction, forgotten_before: float) -> None:
-    for table in MARKS:
-        conn.remove(table, table.c.forgotten_at < forgotten_before)
-
-
 def digest(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -173,23 +170,6 @@ def _covers(found: Row[Any], scope: Scope, said_at: float, *, of_a_copy: bool = 
     )
 
 
-def _reopen(conn: Transaction, said_again: Sequence[Turn]) -> None:
-    """The same words in the same place, said after they were erased, are a turn like any other."""
-    shut_before = and_(
-        turns.c.id == bindparam("turn"), turns.c.closing == ERASED, turns.c.done_at < bindparam("opened")
-    )
-    if said_again:
-        conn.execute(delete(turns).where(shut_before), [{"turn": t.id, "opened": t.opened_at} for t in said_again])
-
-
 def _alive(conn: Transaction, ids: Sequence[str]) -> set[str]:
     here = select(turns.c.id).where(turns.c.id.in_(ids), turns.c.opened_at.is_not(None), turns.c.closing != ERASED)
     return set(conn.execute(here).scalars()) if ids else set()
-
-
-def _latest(conn: Transaction, now: float) -> float:
-    """The later of ``now`` and what the database's server has: one clock alone may be behind."""
-    if conn.dialect.name != "postgresql":
-        return now
-    server: float = conn.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one()
-    return max(now, float(server))

@@ -16,16 +16,7 @@ from sqlalchemy import and_, func, select
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
-from semmem.backends.sql.rows import (
-    Transaction,
-    json_memory,
-    know_users,
-    later,
-    memory_json,
-    scope_row,
-    slices,
-    within,
-)
+from semmem.backends.sql.rows import Transaction, json_memory, know_users, later, memory_json, scope_row, slices, within
 from semmem.backends.sql.tables import (
     LIVE,
     NOT_LIVE,
@@ -34,11 +25,12 @@ from semmem.backends.sql.tables import (
     batches,
     dropped,
     erasures,
+    provisional,
     resting,
     versions,
     votes,
 )
-from semmem.backends.sql.unlearnt import mark_forgotten
+from semmem.backends.sql.unlearnt import FORGOTTEN
 from semmem.memory import REPEATED, Memory, Scope
 from semmem.ports.memory_records import Dropped, Uses, VoteRow
 
@@ -57,7 +49,9 @@ class SqlMemoryRecords(JournalPart):
         """Beyond ``versions_max`` the oldest go. What is erased is not kept."""
         locks.users_shared(conn, [memory.user])
         scope = Scope(memory.user, memory.project, memory.agent, memory.session)
-        if marks.is_forgotten(conn, scope, memory.said_at) or is_forgotten(conn, scope, memory.id):
+        # somebody may be at work on the user's memories, who may still write it
+        under_way = (erasures.c.user_id == memory.user, erasures.c.memory_id == memory.id)
+        if marks.is_forgotten(conn, scope, memory.said_at) or conn.is_there(erasures, *under_way):
             return
         row = {**scope_row(scope), "memory_id": memory.id, "version": memory.version, "body": memory_json(memory)}
         conn.insert_new(versions, [row])
@@ -81,9 +75,7 @@ class SqlMemoryRecords(JournalPart):
         if batch is not None and not may_write(conn, batch, memory_id):
             return
         row = {"user_id": scope.user, "memory_id": memory_id, "reason": reason, "times": 1, "last_at": now}
-        statement = conn.upsert_into(dropped).values(row)
-        more = {"times": dropped.c.times + 1, "last_at": statement.excluded.last_at}
-        conn.execute(statement.on_conflict_do_update(index_elements=["user_id", "memory_id", "reason"], set_=more))
+        conn.upsert(dropped, [row], lambda new: {"times": dropped.c.times + 1, "last_at": new.last_at})
 
     @one_read
     def dropped(self, conn: Transaction, scope: Scope, memory_id: str) -> list[Dropped]:
@@ -106,7 +98,8 @@ class SqlMemoryRecords(JournalPart):
         at_work, number = list(conn.execute(live).scalars()), 0
         for ids in slices(memory_ids):
             if shuts_turns:
-                mark_forgotten(conn, scope.user, ids)
+                made_of = (provisional.c.user_id == scope.user, provisional.c.memory_id.in_(ids))
+                conn.change(provisional, *made_of, state=FORGOTTEN)
             for batch_id in at_work:
                 rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": scope.user} for memory_id in ids]
                 conn.insert_new(erasures, rows)
@@ -126,13 +119,11 @@ class SqlMemoryRecords(JournalPart):
             for user, memory_id, each in sorted(uses, key=itemgetter(0, 1))  # so nobody waits in a circle
             if each.last_at > erased.get(user, -math.inf)
         ]
-        statement = conn.upsert_into(accesses)
-        old, new = accesses.c, statement.excluded
-        added = {"used": old.used + new.used, "last_at": later(old.last_at, new.last_at)}
-        adding = statement.on_conflict_do_update(index_elements=["user_id", "memory_id"], set_=added)
-        if rows:
-            know_users(conn, (row["user_id"] for row in rows))
-            conn.execute(adding, rows)
+        old = accesses.c
+        know_users(conn, (row["user_id"] for row in rows))
+        conn.upsert(
+            accesses, rows, lambda new: {"used": old.used + new.used, "last_at": later(old.last_at, new.last_at)}
+        )
 
     @one_read
     def uses(self, conn: Transaction, user: str) -> dict[str, Uses]:
@@ -157,9 +148,11 @@ class SqlMemoryRecords(JournalPart):
         if erased_at is not None and now <= erased_at:
             return
         know_users(conn, [user])
-        number = _next_number(conn, now)
+        newest = conn.execute(select(func.max(votes.c.number))).scalar() or 0
+        number = max(newest + 1, int(now * THOUSANDTHS))  # above those that have gone, which others may have read
         for each, (memory_id, said_at) in enumerate(sorted(memories.items())):
-            up, down = _counts(conn, user, memory_id, said_at)
+            row = conn.row_of(votes, votes.c.user_id == user, votes.c.memory_id == memory_id)
+            up, down = (0, 0) if row is None or row.last_at < said_at else (row.up, row.down)
             up, down = up + helpful, down + (not helpful)
             if up + down > VOTES_MAX:
                 up, down = up // 2, down // 2
@@ -196,17 +189,6 @@ class SqlMemoryRecords(JournalPart):
     @one_write
     def settle(self, conn: Transaction, user: str, memory_id: str) -> None:
         conn.remove(erasures, erasures.c.user_id == user, erasures.c.memory_id == memory_id, NOT_LIVE)
-
-
-def _next_number(conn: Transaction, now: float) -> int:
-    """Also above those that have gone with their memories, which other processes may have read."""
-    newest = conn.execute(select(func.max(votes.c.number))).scalar() or 0
-    return max(newest + 1, int(now * THOUSANDTHS))
-
-
-def _counts(conn: Transaction, user: str, memory_id: str, said_at: float) -> tuple[int, int]:
-    row = conn.row_of(votes, votes.c.user_id == user, votes.c.memory_id == memory_id)
-    return (0, 0) if row is None or row.last_at < said_at else (row.up, row.down)
 
 
 def hold_user(conn: Transaction, user: str, now: float, lease_s: float) -> str | None:
@@ -251,8 +233,3 @@ def is_live(conn: Transaction, batch_id: str) -> bool:
 def is_marked(conn: Transaction, batch_id: str, memory_id: str) -> bool:
     """Whether the memory was forgotten while the batch or hold was live."""
     return conn.is_there(erasures, erasures.c.batch_id == batch_id, erasures.c.memory_id == memory_id)
-
-
-def is_forgotten(conn: Transaction, scope: Scope, memory_id: str) -> bool:
-    """Whether the memory was forgotten while somebody was at work on its user's memories, who may still write it."""
-    return conn.is_there(erasures, erasures.c.user_id == scope.user, erasures.c.memory_id == memory_id)

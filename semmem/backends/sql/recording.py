@@ -8,10 +8,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from sqlalchemy import (
-    BindParameter,
     Row,
-    Select,
-    Table,
     and_,
     bindparam,
     case,
@@ -22,7 +19,7 @@ from sqlalchemy import (
 )
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.database import JournalPart, one_read, one_write
+from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import (
     Prepared,
     PreparedForMany,
@@ -136,14 +133,11 @@ class SqlRecording(JournalPart):
             conn.raise_times(session_drifts.c.drifted_at, [mark])
             self._database.tell(conn)
 
-    async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
+    @quiet_write
+    def forget_past(self, conn: Transaction, user: str, sessions: Iterable[str], *, now: float) -> None:
         """Without a session nothing is written."""
-        if marked := sorted({*sessions} - {""}):
-            await self._mark_pasts(user, marked, now)
-
-    @one_write
-    def _mark_pasts(self, conn: Transaction, user: str, sessions: Sequence[str], now: float) -> None:
-        rows = [{"user_id": user, "session": session, "forgotten_at": now} for session in sessions]
+        marked = sorted({*sessions} - {""})
+        rows = [{"user_id": user, "session": session, "forgotten_at": now} for session in marked]
         conn.raise_times(session_pasts.c.forgotten_at, rows)
 
     @one_read
@@ -214,15 +208,11 @@ def _closed_upsert(dialect: str) -> Any:
     )
 
 
-def _first_stays(dialect: str, table: Table) -> Any:
-    return upsert_into(dialect, table).on_conflict_do_nothing()
-
-
 _OPENED_COLUMNS = opened_row(Turn(id="", scope=Scope("-"), ordinal=0, user_text="", opened_at=0.0)).keys()
 _ANY_CLOSE = TurnClosed("", TurnEnding.ANSWERED, 0.0)
 _OPENED = Prepared(_opened_upsert, _OPENED_COLUMNS)
 _CLOSED = Prepared(_closed_upsert, closed_row(_ANY_CLOSE))
-_ANSWERS = Prepared(lambda dialect: _first_stays(dialect, answers), answer_row(_ANY_CLOSE))
+_ANSWERS = Prepared(lambda dialect: upsert_into(dialect, answers).on_conflict_do_nothing(), answer_row(_ANY_CLOSE))
 
 
 # --- which messages were journalled or declined, as bare ids ---------------------------------------------------------
@@ -231,18 +221,16 @@ _ANSWERS = Prepared(lambda dialect: _first_stays(dialect, answers), answer_row(_
 def record_said(conn: Transaction, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
     """The first time stays."""
     rows = [{"id": t.message_id, "ordinal": t.ordinal, "at": t.opened_at} for t in opened if t.message_id]
-    rows += [_bare_row(half) for half in closed if half.status in (TurnEnding.DECLINED, TurnEnding.ERASED)]
+    for half in closed:
+        if half.status in (TurnEnding.DECLINED, TurnEnding.ERASED):
+            message_id, _, ordinal = half.turn_id.rpartition(".")
+            sign = -1 if half.status == TurnEnding.DECLINED else 1
+            rows.append({"id": message_id, "ordinal": sign * int(ordinal), "at": half.closed_at})
     if rows:
         _SAID.run(conn, sorted(rows, key=itemgetter("id", "ordinal")))
 
 
-_SAID = Prepared(lambda dialect: _first_stays(dialect, said_messages), ("id", "ordinal", "at"))
-
-
-def _bare_row(half: TurnClosed) -> dict[str, object]:
-    message_id, _, ordinal = half.turn_id.rpartition(".")
-    sign = -1 if half.status == TurnEnding.DECLINED else 1
-    return {"id": message_id, "ordinal": sign * int(ordinal), "at": half.closed_at}
+_SAID = Prepared(lambda dialect: upsert_into(dialect, said_messages).on_conflict_do_nothing(), ("id", "ordinal", "at"))
 
 
 def said_before(conn: Transaction, message_ids: Sequence[str]) -> list[SaidBefore]:
@@ -250,20 +238,11 @@ def said_before(conn: Transaction, message_ids: Sequence[str]) -> list[SaidBefor
     return [SaidBefore(as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
 
 
-def _these(ids: Sequence[BindParameter[str]]) -> Select[tuple[str, int, float]]:
-    columns = said_messages.c
-    these = select(columns.id, columns.ordinal, columns.at).where(columns.id.in_(ids))
-    return these.order_by(columns.ordinal).limit(ROWS_MAX)
-
-
-_SAID_BEFORE = PreparedForMany(_these)
-
-
-def prune_said(conn: Transaction, said_before: float, rows_max: int) -> int:
-    """At most ``rows_max`` rows, the oldest; how many there were."""
-    key = (said_messages.c.id, said_messages.c.ordinal)
-    some = select(*key).where(said_messages.c.at < said_before).order_by(said_messages.c.at).limit(rows_max)
-    return conn.remove(said_messages, tuple_(*key).in_(some))
+_SAID_BEFORE = PreparedForMany(
+    lambda ids: (
+        select(said_messages).where(said_messages.c.id.in_(ids)).order_by(said_messages.c.ordinal).limit(ROWS_MAX)
+    )
+)
 
 
 _NEWEST_SESSION = Prepared(
@@ -277,7 +256,6 @@ _NEWEST_SESSION = Prepared(
     ("user", "key", "since"),
 )
 
-
 _ANSWERED_TURN = (
     select(turns.c.id, turns.c.session)
     .join(answers, answers.c.turn_id == turns.c.id)
@@ -286,12 +264,10 @@ _ANSWERED_TURN = (
     .limit(1)
 )
 
-
 _NEWEST_TURNS = (
     select(turns.c.id)
-    .where(
-        turns.c.user_id == bindparam("user"), turns.c.session == bindparam("session"), turns.c.opened_at.is_not(None)
-    )
+    .where(turns.c.user_id == bindparam("user"), turns.c.session == bindparam("session"))
+    .where(turns.c.opened_at.is_not(None))
     .order_by(turns.c.opened_at.desc())
     .limit(LATEST_TURNS)
     .subquery()
@@ -302,7 +278,6 @@ _LATEST_ANSWER = (
     .order_by(answers.c.answered_at.desc())
     .limit(1)
 )
-
 
 _DRIFT = session_drifts.c
 _SINCE_CUT = turns.outerjoin(session_drifts, and_(_DRIFT.user_id == turns.c.user_id, _DRIFT.session == turns.c.session))

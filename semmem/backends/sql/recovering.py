@@ -68,14 +68,6 @@ def is_sound(path: Path) -> bool:
     """Whether SQLite finds nothing wrong with the file; it stays as it is, and so does its log. Raises OSError."""
     beside = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
     made = [each for each in beside if not each.exists()]
-    try:
-        return _is_sound(path)
-    finally:
-        for each in made:
-            each.unlink(missing_ok=True)
-
-
-def _is_sound(path: Path) -> bool:
     with path.open("rb") as file:
         if not file.read(1):
             return False  # SQLite would make a new one of it
@@ -86,6 +78,9 @@ def _is_sound(path: Path) -> bool:
         if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return False
         raise JournalError(f"{path} cannot be read: {error}") from None
+    finally:
+        for each in made:
+            each.unlink(missing_ok=True)
 
 
 def salvage(damaged: Path, new: Path, *, now: float) -> Salvage:
@@ -102,8 +97,11 @@ def salvage(damaged: Path, new: Path, *, now: float) -> Salvage:
             journal.execute("BEGIN")
             _fill(journal, source, found)
             _put_right(journal, found)
-            if found.lost or source.log_is_damaged:
-                _believe_nothing_before(journal, now)
+            if found.lost or source.log_is_damaged:  # a mark that names nobody is everybody's (marks.EVERYBODY)
+                names = ", ".join(forgotten.primary_key.columns.keys())
+                journal.execute(
+                    f"INSERT OR REPLACE INTO forgotten ({names}, forgotten_at) VALUES ('', '', '', '', ?)", [now]
+                )
             journal.execute("COMMIT")
             found.log_is_damaged = source.log_is_damaged
     except sqlite3.Error as error:
@@ -224,11 +222,3 @@ def _put_right(journal: sqlite3.Connection, found: Salvage) -> None:
             lost = found.lost.get(messages, 0)
             found.saved[messages] -= gone
             found.lost[messages] = None if lost is None else lost + gone
-
-
-def _believe_nothing_before(journal: sqlite3.Connection, now: float) -> None:
-    """A mark that names nobody is everybody's (marks.EVERYBODY)."""
-    names = forgotten.primary_key.columns.keys()
-    journal.execute(
-        f"INSERT OR REPLACE INTO forgotten ({', '.join(names)}, forgotten_at) VALUES ('', '', '', '', ?)", [now]
-    )

@@ -7,9 +7,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from msgspec import MsgspecError
 from sqlalchemy import (
     BindParameter,
     ClauseElement,
@@ -92,10 +92,22 @@ class Transaction:
         """These rows go; how many there were."""
         return self.execute(delete(table).where(*which)).rowcount
 
+    def upsert(
+        self,
+        table: Table,
+        rows: Sequence[Mapping[str, Any]],
+        changed: Callable[[Any], Mapping[str, Any]],
+        where: ColumnElement[bool] | None = None,
+    ) -> None:
+        """These rows; those that are there are given what ``changed`` makes of the new ones' columns."""
+        if rows:
+            statement = self.upsert_into(table)
+            keys, values = list(table.primary_key), changed(statement.excluded)
+            self.execute(statement.on_conflict_do_update(index_elements=keys, set_=values, where=where), rows)
+
     def put(self, table: Table, **row: Any) -> None:
         """This row, in the place of one with the same key."""
-        statement = self.upsert_into(table).values(row)
-        self.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=row))
+        self.upsert(table, [row], lambda new: {name: new[name] for name in row})
 
     def insert_new(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Those of these rows that are not there yet."""
@@ -188,10 +200,10 @@ def lines_told(text: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def _unreadable(what: str) -> Iterator[None]:
+def unreadable(what: str) -> Iterator[None]:
     try:
         yield
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, MsgspecError):
         # The cause would show the content.
         raise JournalError(f"the journal holds {what} that cannot be read") from None
 
@@ -204,7 +216,7 @@ def facts_json(facts: Sequence[Fact]) -> str:
 
 def json_facts(text: str) -> tuple[Fact, ...]:
     """Raises JournalError when the text is not what facts_json wrote."""
-    with _unreadable("facts"):
+    with unreadable("facts"):
         return tuple(_fact(item) for item in json.loads(text))
 
 
@@ -224,7 +236,7 @@ def memory_json(memory: Memory) -> str:
 
 def json_memory(text: str) -> Memory:
     """Raises JournalError when the text is not what memory_json wrote."""
-    with _unreadable("a memory"):
+    with unreadable("a memory"):
         fields = json.loads(text)
         fields["type"] = MemoryType(fields["type"])
         fields["status"] = MemoryStatus(fields["status"])
@@ -241,22 +253,30 @@ class Prepared:
     def __init__(self, make: Callable[[str], ClauseElement], names: Iterable[str]) -> None:
         self._make = make
         self._names = frozenset(names)
-        self._compiled: dict[str, _Compiled] = {}
+        self._compiled: dict[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {}
 
     def run(self, conn: Transaction, rows: Sequence[Mapping[str, Any]]) -> CursorResult[Any]:
         """Once for each row. Raises as ``conn.execute`` does."""
-        compiled = self._compiled.get(conn.dialect.name)
-        if compiled is None:
-            compiled = self._compiled[conn.dialect.name] = self._compile(conn.dialect)
-        return conn.exec_driver_sql(compiled.sql, [compiled.bound(row) for row in rows])
+        if conn.dialect.name not in self._compiled:
+            self._compiled[conn.dialect.name] = self._compile(conn.dialect)
+        sql, bound = self._compiled[conn.dialect.name]
+        return conn.exec_driver_sql(sql, [bound(row) for row in rows])
 
-    def _compile(self, dialect: Dialect) -> _Compiled:
+    def _compile(self, dialect: Dialect) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
+        """Its words, and what makes of a row's values what the driver takes: by place where that knows no names."""
         compiled: Any = self._make(dialect.name).compile(dialect=dialect, column_keys=sorted(self._names))
         places = tuple(compiled.positiontup) if compiled.positional else None
         types = {name: bind.type.dialect_impl(dialect) for name, bind in compiled.binds.items()}
         converts = {name: convert for name in types if (convert := types[name].bind_processor(dialect)) is not None}
         constants = {name: value for name, value in compiled.params.items() if name not in self._names}
-        return _Compiled(str(compiled), places, converts, constants)
+
+        def bound(row: Mapping[str, Any]) -> Any:
+            values = {**constants, **row}
+            for name, convert in converts.items():
+                values[name] = convert(values[name])
+            return values if places is None else tuple([values[name] for name in places])
+
+        return str(compiled), bound
 
 
 class PreparedForMany:
@@ -270,34 +290,9 @@ class PreparedForMany:
     def run(self, conn: Transaction, names: Sequence[str]) -> CursorResult[Any]:
         """Raises as ``conn.execute`` does."""
         number = max(len(names), min(1 << (len(names) - 1).bit_length(), NAMES_MAX))
-        prepared = self._prepared.get(number)
-        if prepared is None:
-            prepared = self._prepared[number] = self._prepare(number)
+        places = [f"name_{place}" for place in range(number)]
+        if number not in self._prepared:
+            statement = self._make([bindparam(place, type_=AnyText()) for place in places])
+            self._prepared[number] = Prepared(lambda _dialect: statement, places)
         padded = [*names, *[names[-1]] * (number - len(names))]
-        return prepared.run(conn, [{_nth(place): name for place, name in enumerate(padded)}])
-
-    def _prepare(self, number: int) -> Prepared:
-        places = [_nth(place) for place in range(number)]
-        statement = self._make([bindparam(place, type_=AnyText()) for place in places])
-        return Prepared(lambda _dialect: statement, places)
-
-
-def _nth(place: int) -> str:
-    return f"name_{place}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    """``places``: the name behind each question mark; None where the driver takes values by their names."""
-
-    sql: str
-    places: tuple[str, ...] | None
-    converts: Mapping[str, Callable[[Any], Any]]
-    constants: Mapping[str, Any]
-
-    def bound(self, row: Mapping[str, Any]) -> Any:
-        """A row's values as the driver takes them."""
-        values = {**self.constants, **row}
-        for name, convert in self.converts.items():
-            values[name] = convert(values[name])
-        return values if self.places is None else tuple([values[name] for name in self.places])
+        return self._prepared[number].run(conn, [dict(zip(places, padded, strict=True))])

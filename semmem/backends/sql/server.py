@@ -69,16 +69,13 @@ class BoundedConnection(psycopg.Connection[Any]):
             while True:
                 ready = yield wanted
                 if not ready and time.monotonic() >= min(until, patience.ends_at):
-                    self._give_up(patience)
+                    self.pgconn.finish()
+                    patience.on_silence()
+                    raise psycopg.OperationalError("the server does not answer")
                 wanted = gen.send(ready)
         except StopIteration as end:
             result: T = end.value
             return result
-
-    def _give_up(self, patience: Patience) -> None:
-        self.pgconn.finish()
-        patience.on_silence()
-        raise psycopg.OperationalError("the server does not answer")
 
 
 class PostgresServer(Database):
@@ -193,15 +190,12 @@ class PostgresServer(Database):
                         ended = True  # what fails from here on may be committed all the same
                     return result
                 except DBAPIError as error:
-                    if ended or not _may_be_tried_again(error):
+                    # Also a connection that was lost before: the server restarted, and the pool did not know.
+                    undone = error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _UNDONE
+                    if ended or not undone:
                         raise
             with engine.begin() as conn:
                 return work(conn)
-
-
-def _may_be_tried_again(error: DBAPIError) -> bool:
-    """A connection that was lost before the commit: the server restarted, and the pool did not know."""
-    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _UNDONE
 
 
 def _dsn(url: str, password: str, limits: ServerLimits) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy import Row, and_, bindparam, func, select
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.recording import said_before
-from semmem.backends.sql.rows import Prepared, Transaction, slices
+from semmem.backends.sql.rows import Prepared, Transaction, slices, unreadable
 from semmem.backends.sql.tables import (
     as_told,
     forgotten_conversations,
@@ -22,7 +22,6 @@ from semmem.backends.sql.tables import (
     session_states,
     shown_blocks,
 )
-from semmem.ports.errors import JournalError
 from semmem.ports.session_states import CurrentState, Place, SessionState, ShownBlock, ShownRow
 from semmem.ports.talks import TALK_ID
 
@@ -90,8 +89,7 @@ class SqlSessionStates(JournalPart):
 
 
 def forget_states(conn: Transaction, user: str | None = None) -> None:
-    """All of the user's, or everybody's, and all that their sessions were shown: what was erased may stand in any of
-    them."""
+    """All of the user's, or everybody's, and all that their sessions were shown: any of it may say what was erased."""
     for table in _KEPT:
         conn.remove(table, *([] if user is None else [table.c.user_id == user]))
 
@@ -103,10 +101,9 @@ def _may_be_kept(conn: Transaction, user: str, said: Sequence[Place]) -> bool:
         return False
     for some in slices(said, ASKED_MAX):
         found = said_before(conn, [each.message_id for each in some])
-        declined = {(each.message_id, each.ordinal) for each in found if each.declined}
-        kept = {(each.message_id, each.ordinal) for each in found if not each.declined and each.at > since}
-        wanted = {(each.message_id, each.ordinal) for each in some}
-        if not wanted <= kept or wanted & declined:
+        declined = {Place(each.message_id, each.ordinal) for each in found if each.declined}
+        kept = {Place(each.message_id, each.ordinal) for each in found if not each.declined and each.at > since}
+        if not declined.isdisjoint(some) or not kept.issuperset(some):
             return False
     return True
 
@@ -121,10 +118,8 @@ def erased_at(conn: Transaction, user: str) -> float | None:
 
 
 def _state(row: Row[Any]) -> SessionState:
-    try:
+    with unreadable("a state"):
         state = msgspec.json.decode(row.body, type=CurrentState)
-    except msgspec.MsgspecError:
-        raise JournalError("the journal holds a state that cannot be read") from None
     return SessionState(user=row.user_id, state=state, **{name: getattr(row, name) for name in _STATE})
 
 
@@ -145,7 +140,5 @@ def _talks(block: ShownBlock) -> list[str]:
 
 
 def _block(body: str, expires_at: float) -> ShownBlock:
-    try:
+    with unreadable("a block"):
         return structs.replace(msgspec.json.decode(body, type=ShownBlock), expires_at=expires_at)
-    except msgspec.MsgspecError:
-        raise JournalError("the journal holds a block that cannot be read") from None

@@ -168,16 +168,12 @@ the turn is erased, so that what was erased is known when a client resends it, a
 are pruned. It names nobody: the id is a digest."""
 
 
-def _session_times(name: str, column: str) -> Table:
-    return _table(name, *_keys("user_id", "session"), *_given(Double, column))
+session_ends = _table("session_ends", *_keys("user_id", "session"), *_given(Double, "ended_at"))
 
-
-session_ends = _session_times("session_ends", "ended_at")
-
-session_drifts = _session_times("session_drifts", "drifted_at")
+session_drifts = _table("session_drifts", *_keys("user_id", "session"), *_given(Double, "drifted_at"))
 """Since when a session is about something else: its turns before that belong together."""
 
-session_pasts = _session_times("session_pasts", "forgotten_at")
+session_pasts = _table("session_pasts", *_keys("user_id", "session"), *_given(Double, "forgotten_at"))
 """When a memory of a session was last forgotten by hand: no summary tells of what was said in it before."""
 
 versions = _table(

@@ -52,7 +52,15 @@ class SqlUnlearnt(JournalPart):
             return TurnState.MISSING, None
         if row.closing == ERASED:
             return TurnState.DONE, None
-        return _state(conn, row), row_turn(row)
+        if row.closing == REFUSED:
+            state = TurnState.REFUSED
+        elif row.done_at is not None:
+            state = TurnState.DONE
+        elif conn.is_there(provisional, _this(turn_id, READ)):
+            state = TurnState.READ
+        else:
+            state = TurnState.OPEN if row.closing == OPEN else TurnState.CLOSED
+        return state, row_turn(row)
 
     @one_read
     def left(
@@ -176,32 +184,12 @@ def _this(turn_id: str, memory_id: str) -> ColumnElement[bool]:
     return and_(provisional.c.turn_id == turn_id, provisional.c.memory_id == memory_id)
 
 
-def mark_forgotten(conn: Transaction, user: str, memory_ids: Sequence[str]) -> None:
-    """The turns that these memories were made of must not bring them back."""
-    conn.change(provisional, provisional.c.user_id == user, provisional.c.memory_id.in_(memory_ids), state=FORGOTTEN)
-
-
-def drop_notes(conn: Transaction, these_turns: ColumnElement[bool]) -> None:
-    """Of turns that are erased not even the ids of their memories stay."""
-    conn.remove(provisional, provisional.c.turn_id.in_(select(turns.c.id).where(these_turns)))
-
-
 def prune_notes(conn: Transaction) -> None:
     """Those whose turn is no longer here, and what the memories said that its batch removed."""
     gone = ~select(turns.c.id).where(turns.c.id == provisional.c.turn_id).exists()
     withdrawn = select(provisional.c.user_id, provisional.c.memory_id).where(gone, provisional.c.state == WITHDRAWN)
     conn.remove(versions, tuple_(versions.c.user_id, versions.c.memory_id).in_(withdrawn))
     conn.remove(provisional, gone)
-
-
-def _state(conn: Transaction, row: Row[Any]) -> TurnState:
-    if row.closing == REFUSED:
-        return TurnState.REFUSED
-    if row.done_at is not None:
-        return TurnState.DONE
-    if conn.is_there(provisional, _this(row.id, READ)):
-        return TurnState.READ
-    return TurnState.OPEN if row.closing == OPEN else TurnState.CLOSED
 
 
 def _note_if_it_waits(conn: Transaction, turn_id: str, memory_id: str) -> None:

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Table, and_, func, insert, select
+from msgspec import structs
+from sqlalchemy import ColumnElement, Table, and_, func, insert, select
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
@@ -82,7 +83,8 @@ class SqlUsage(JournalPart):
         wanted = [_in(table, span), *([columns[0].in_(within)] if within is not None else [])]
         order = columns[0].desc() if by and by[0] in TIMES else sums[0].desc()
         found = select(*columns, *sums).where(*wanted).group_by(*columns).order_by(order, *columns).limit(limit)
-        return [_sum(row, len(columns)) for row in conn.execute(found) if row.requests is not None]
+        rows = [row for row in conn.execute(found) if row.requests is not None]
+        return [UsageSum(tuple(row[: len(by)]), *(int(figure) for figure in row[len(by) :])) for row in rows]
 
     @one_read
     def usage_sessions(self, conn: Transaction, span: Span) -> int:
@@ -118,23 +120,16 @@ def _begin(at: float, period_s: int) -> int:
 
 
 def _request(row: UsageRow) -> dict[str, Any]:
-    alike = ("id", "at", "session", "tokens_in", "tokens_out", "duration_ms", "ending", "tool_calls", "messages")
-    return {
-        **_group(row),
-        **{name: getattr(row, name) for name in alike},
-        "estimated": int(row.estimated),
-        "prompt_tokens": row.prompt_cache and row.prompt_cache.prompt_tokens,
-        "cached_tokens": row.prompt_cache and row.prompt_cache.cached_tokens,
-    }
+    cache = row.prompt_cache
+    told = {name: value for name, value in structs.asdict(row).items() if name in usage_requests.c}
+    cached = {"prompt_tokens": cache and cache.prompt_tokens, "cached_tokens": cache and cache.cached_tokens}
+    return told | _group(row) | cached | {"estimated": int(row.estimated)}
 
 
 def _group(row: UsageRow) -> dict[str, Any]:
     """In the order of USAGE_GROUP."""
-    return {
-        "user_name": row.user,
-        **{name: getattr(row, name) for name in USAGE_GROUP[1:]},
-        "streamed": int(row.streamed),
-    }
+    named = {name: getattr(row, name) for name in USAGE_GROUP[1:-1]}
+    return {"user_name": row.user, **named, "streamed": int(row.streamed)}
 
 
 def _figures(row: UsageRow) -> tuple[int, ...]:
@@ -153,11 +148,9 @@ def _add(conn: Transaction, table: Table, rows: Sequence[UsageRow], period_s: in
         sums = groups[_begin(row.at, period_s), *_group(row).values()]
         for place, figure in enumerate(_figures(row)):
             sums[place] += figure
-    statement = conn.upsert_into(table)
-    added = {name: table.c[name] + statement.excluded[name] for name in USAGE_SUMS}
-    rising = statement.on_conflict_do_update(index_elements=["began_at", *USAGE_GROUP], set_=added)
     names = ("began_at", *USAGE_GROUP, *USAGE_SUMS)
-    conn.execute(rising, [dict(zip(names, (*key, *sums), strict=True)) for key, sums in sorted(groups.items())])
+    told = [dict(zip(names, (*key, *sums), strict=True)) for key, sums in sorted(groups.items())]
+    conn.upsert(table, told, lambda new: {name: table.c[name] + new[name] for name in USAGE_SUMS})
 
 
 def _column(table: Table, name: str) -> ColumnElement[Any]:
@@ -167,7 +160,3 @@ def _column(table: Table, name: str) -> ColumnElement[Any]:
 def _in(table: Table, span: Span) -> ColumnElement[bool]:
     within = and_(table.c.began_at >= span.since, table.c.began_at < span.until)
     return within if span.user is None else and_(within, table.c.user_name == span.user)
-
-
-def _sum(row: Row[Any], columns: int) -> UsageSum:
-    return UsageSum(tuple(row[:columns]), *(int(figure) for figure in row[columns:]))

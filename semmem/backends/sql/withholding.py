@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, case, func, literal_column, or_, select
 
 from semmem.backends.sql import locks, marks
-from semmem.backends.sql.rows import IDS_MAX, Transaction, later, lines_told, slices
+from semmem.backends.sql.rows import IDS_MAX, Transaction, later, lines_told, scope_row, slices
 from semmem.backends.sql.tables import (
     SAID,
     TALK,
@@ -139,7 +139,10 @@ class _Marked:
     def __init__(self, conn: Transaction) -> None:
         self._single = marks.memories_forgotten(conn)
         self._talks = {row.id: row.forgotten_at for row in conn.execute(select(forgotten_conversations))}
-        self._elsewhere = _erased_elsewhere(conn)
+        # Until when scopes are erased whose memories this journal did not see go.
+        self._elsewhere = _latest_by_user(
+            conn, forgotten.c.forgotten_at, forgotten.c.hidden_at < forgotten.c.forgotten_at
+        )
 
     def reaches(self, conn: Transaction, user: str) -> Reaches:
         """Of this user's conversations."""
@@ -149,28 +152,11 @@ class _Marked:
         begun = withheld_before(conn, [name for name in shown if name.startswith(TALK_ID)])
         for name in shown.keys() & self._talks.keys():
             widen(begun, name, Reach(BEGINNING, self._talks[name]))
-        for talk, reach in _shown_anything(shown, self._elsewhere.get(whose, -1.0)):
-            widen(begun, talk, reach)
-        return spread(shown, gone, begun, max(gone.values(), default=0.0))
-
-
-def _erased_elsewhere(conn: Transaction) -> dict[str, float]:
-    """By digest of the user, until when scopes are erased whose memories this journal did not see go."""
-    f = forgotten.c
-    return _latest_by_user(conn, f.forgotten_at, f.hidden_at < f.forgotten_at)
-
-
-def _shown_anything(shown: Shown, until: float) -> Iterable[tuple[str, Reach]]:
-    for places in shown.values():
-        for talk, (place, at) in places.items():
+        until = self._elsewhere.get(whose, -1.0)
+        for talk, (place, at) in (first for places in shown.values() for first in places.items()):
             if at <= until:
-                yield talk, Reach(place, until)
-
-
-def hid(conn: Transaction, user: str, now: float) -> None:
-    """From now on no prompt is given the memories of the user's erased scopes."""
-    mine = forgotten.c.user_digest == marks.digest(user)
-    conn.change(forgotten, mine, forgotten.c.hidden_at < now, hidden_at=now)
+                widen(begun, talk, Reach(place, until))
+        return spread(shown, gone, begun, max(gone.values(), default=0.0))
 
 
 # --- answers that come into the record after something was erased, and were asked for before --------------------------
@@ -189,8 +175,7 @@ def flagged(message: KeptMessage, reach: Reach | None) -> KeptMessage:
 
 
 def late(conn: Transaction, told: Told, *, copied: bool = False) -> Reaches:
-    """What is reached by answers among these. ``copied``: from a journal in which conversations stand that are not here
-    yet."""
+    """What is reached by answers among these. ``copied``: from a journal with conversations that are not here yet."""
     answers = [each for each in told if each[2].role is Role.ASSISTANT]
     reaches: Reaches = {}
     if answers:
@@ -202,26 +187,14 @@ def late(conn: Transaction, told: Told, *, copied: bool = False) -> Reaches:
 def _behind_erased_turns(conn: Transaction, answers: Told) -> Iterable[tuple[str, Reach]]:
     """By turns of the same conversations from which an erased memory was learnt. They may be in no record: then the
     journal knows where they stood."""
-    erased = _erased_turns(conn, answers)
+    f, earliest = forgotten_memories.c, min(message.turn_at for _, _, message in answers)
+    erased = marks.turns_forgotten(conn, f.user_digest.in_(_users(answers)), f.forgotten_at >= earliest)
     for talk, scope in {talk: scope for talk, scope, _ in answers}.items() if erased else ():
-        for row in conn.execute(_turns_of(scope)):
+        exactly = (turns.c[name] == value for name, value in scope_row(scope).items())
+        for row in conn.execute(select(turns.c.id, turns.c.opened_at).where(*exactly, turns.c.opened_at.is_not(None))):
             at = erased.get(marks.digest(row.id))
             if at is not None and row.opened_at <= at:
                 yield talk, Reach(begin_of(row.opened_at, row.id), at)
-
-
-def _erased_turns(conn: Transaction, answers: Told) -> dict[str, float]:
-    """Of these users, by digest, and until when: those that were erased after the first of these answers was asked."""
-    f = forgotten_memories.c
-    earliest = min(message.turn_at for _, _, message in answers)
-    return marks.turns_forgotten(conn, f.user_digest.in_(_users(answers)), f.forgotten_at >= earliest)
-
-
-def _turns_of(scope: Scope) -> Any:
-    """Those of exactly this session of this project."""
-    t = turns.c
-    exactly = (t.project == (scope.project or ""), t.agent == (scope.agent or ""), t.opened_at.is_not(None))
-    return select(t.id, t.opened_at).where(t.user_id == scope.user, t.session == (scope.session or ""), *exactly)
 
 
 def _shown_what_is_erased(conn: Transaction, answers: Told, copied: bool) -> Iterable[tuple[str, Reach]]:
@@ -242,8 +215,13 @@ class _Erased:
         talks = [name for name in names if name.startswith(TALK_ID)]
         users = _users(showing)
         self._copied = copied
-        self._scopes = _hidden_until(conn, users)
-        self._memories = _erased_memories(conn, users, [name for name in names if not name.startswith(TALK_ID)])
+        # Until when prompts may have been given memories of a scope that is erased, by the digest of its user.
+        hidden = later(forgotten.c.forgotten_at, forgotten.c.hidden_at)
+        self._scopes = _latest_by_user(conn, hidden, forgotten.c.user_digest.in_(users))
+        # By digests of user and memory. No prompt is given a memory after it was erased: the time is not compared.
+        f, self._memories = forgotten_memories.c, dict[tuple[str, str], float]()
+        for some in slices([marks.digest(name) for name in names if not name.startswith(TALK_ID)]):
+            self._memories |= marks.memories_forgotten(conn, f.memory_digest.in_(some), f.user_digest.in_(users))
         removed = conn.among(forgotten_conversations.c.id, talks)
         self._removed: dict[str, float] = {row.id: row.forgotten_at for row in removed}
         self._here = {row.id: row for row in conn.among(TALK.id, talks)}
@@ -265,25 +243,10 @@ class _Erased:
         return [until for until in untils if until >= at]
 
 
-def _hidden_until(conn: Transaction, users: Sequence[str]) -> dict[str, float]:
-    """Until when prompts may have been given memories of a scope that is erased, by the digest of its user."""
-    f = forgotten.c
-    hidden = case((f.hidden_at > f.forgotten_at, f.hidden_at), else_=f.forgotten_at)
-    return _latest_by_user(conn, hidden, f.user_digest.in_(users))
-
-
 def _latest_by_user(conn: Transaction, at: ColumnElement[float], which: ColumnElement[bool]) -> dict[str, float]:
     """The latest of these times, by digest of the user."""
     found = select(forgotten.c.user_digest, func.max(at).label("at")).where(which).group_by(forgotten.c.user_digest)
     return {row.user_digest: row.at for row in conn.execute(found)}
-
-
-def _erased_memories(conn: Transaction, users: Sequence[str], names: Sequence[str]) -> dict[tuple[str, str], float]:
-    """By digests of user and memory. No prompt is given a memory after it was erased: the time is not compared."""
-    f, found = forgotten_memories.c, dict[tuple[str, str], float]()
-    for some in slices([marks.digest(name) for name in names]):
-        found |= marks.memories_forgotten(conn, f.memory_digest.in_(some), f.user_digest.in_(users))
-    return found
 
 
 def _users(told: Told) -> list[str]:

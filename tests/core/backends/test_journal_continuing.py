@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Role, Scope
-from semmem.ports.continuing import BROKEN, IDLE, UNRESOLVED, Continued, done, failed, opened
+from semmem.ports.continuing import BROKEN, IDLE, UNRESOLVED, Continued
 from semmem.ports.conversations import (
     FIRST_ANSWER,
     KeptConversation,
@@ -71,7 +71,7 @@ async def test_one_of_those_that_come_at_once_goes_on_with_it(journal: SqlJourna
     assert not await claim(journal, replace(seen, progress=IDLE), "c2")
     await journal.record_said([half("c1", answer())], LIMITS)
     seen = await standing(journal)
-    assert (seen.progress, seen.last_answer, seen.messages) == (done("c1"), "r1", 2)
+    assert (seen.progress, seen.last_answer, seen.messages) == ("done c1", "r1", 2)
     assert sorted(await asyncio.gather(*(claim(journal, seen, f"d{n}") for n in range(5)))) == [False] * 4 + [True]
 
 
@@ -79,19 +79,19 @@ async def test_a_request_without_an_answer_leaves_it_as_it_was(journal: SqlJourn
     await begun(journal)
     await journal.record_said([half(failed=True)], LIMITS)
     seen = await standing(journal)
-    assert (seen.progress, seen.last_answer, seen.is_free) == (failed("c1"), "", True)
+    assert (seen.progress, seen.last_answer, seen.is_free) == ("failed c1", "", True)
     await journal.record_said([half("c1", answer())], LIMITS)  # it came all the same, heard of elsewhere
-    assert (await standing(journal)).progress == done("c1")
+    assert (await standing(journal)).progress == "done c1"
     assert await claim(journal, await standing(journal), "c2")
     await journal.record_said([half("c1", failed=True), half("c1", answer("r9"))], LIMITS)
-    assert await standing(journal) == Continued(conversation_id(TALK), opened("c2"), "r1", 2)
+    assert await standing(journal) == Continued(conversation_id(TALK), "open c2", "r1", 2)
 
 
 async def test_what_is_told_twice_counts_once(journal: SqlJournal) -> None:
     await begun(journal)
     for _ in range(2):
         await journal.record_said([half("c1", answer()), half(failed=True)], LIMITS)
-    assert (await standing(journal)).progress == done("c1")
+    assert (await standing(journal)).progress == "done c1"
 
 
 @pytest.mark.parametrize(
@@ -203,16 +203,16 @@ async def test_any_name_leads_to_its_conversation_and_to_no_other(journal: SqlJo
         scope = Scope("ada", session=name)
         assert await journal.continued(scope) is None
         assert await journal.claim_conversation(scope, None, f"c{number}", now=100.0, per_user_max=100)
-        assert (await standing(journal, scope)).progress == opened(f"c{number}")
+        assert (await standing(journal, scope)).progress == f"open c{number}"
 
 
 async def test_another_journal_that_takes_it_over_knows_how_far_it_is(journal: SqlJournal) -> None:
     await begun(journal)
     await journal.record_said([half("c1", answer())], LIMITS)
     ((kept, messages),) = await journal.kept_conversations(after="", limit=10)
-    assert (kept.progress, kept.last_answer) == (done("c1"), "r1")
-    await journal.put_conversation(replace(kept, progress=opened("there")), messages, LIMITS)
-    assert (await standing(journal)).progress == opened("there")
+    assert (kept.progress, kept.last_answer) == ("done c1", "r1")
+    await journal.put_conversation(replace(kept, progress="open there"), messages, LIMITS)
+    assert (await standing(journal)).progress == "open there"
 
 
 @given(st.text(min_size=1, max_size=30), st.text(max_size=10), st.text(max_size=10))
