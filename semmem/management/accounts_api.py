@@ -25,7 +25,7 @@ from semmem.management.routes import (
     refuses,
 )
 from semmem.management.shown import Time, as_shown
-from semmem.ports.accounts import Switch, SwitchRow, TokenRow
+from semmem.ports.accounts import Switch, TokenRow
 from semmem.ports.names import usable
 from semmem.request.switches import Switches, group_key, user_key
 
@@ -41,9 +41,6 @@ class SwitchRecords(Protocol):
     async def set_switch(self, key: str, group: str, switch: Switch, *, now: float, entries_max: int) -> bool:
         """From here on this holds; with UNSAID nothing does. False, and nothing is changed, when it would be one more
         than ``entries_max``. Processes that listen are told."""
-
-    async def switches_since(self, number: int) -> Sequence[SwitchRow]:
-        """Those with a greater number, in its order; for a day also those of which nothing is said any more."""
 
 
 @dataclass(eq=False)

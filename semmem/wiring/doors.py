@@ -14,13 +14,12 @@ from semmem.extraction.screen import screen_text
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
 from semmem.lifecycle.holds import Holds
-from semmem.management.access import AccessRules, Tokens
-from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
+from semmem.management.access import AccessRules, RateLimits, RateRules, Tokens
+from semmem.management.audit import Audit, AuditFile, in_order, to_stdout
 from semmem.management.curation import Curation
 from semmem.management.door import DoorRules, Guards
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.memories import WriteScreen
-from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at
 from semmem.ports.events import Announce
 from semmem.retrieval.fence import Fence
@@ -115,7 +114,7 @@ def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:
         append = AuditFile(path, bytes_max=rules.file_bytes_max, files_max=rules.files_max)
     key = fence.derived(PURPOSE)
     return Audit(
-        InOrder(append), lambda user: audit_name(key, user), clock=time.time, reading=rules.reading, announce=announce
+        in_order(append), lambda user: audit_name(key, user), clock=time.time, reading=rules.reading, announce=announce
     )
 
 
