@@ -24,7 +24,7 @@ from semmem.management.routes import (
     only,
     refuses,
 )
-from semmem.management.shown import Time, as_shown
+from semmem.management.shown import NullIfEmpty, Time, as_shown
 from semmem.ports.accounts import Switch, TokenRow
 from semmem.ports.names import usable
 from semmem.request.switches import Switches, group_key, user_key
@@ -221,13 +221,12 @@ def alias_routes(records: AliasRecords) -> APIRouter:
 # --- tokens ---------------------------------------------------------------------------------------------------------
 
 LABEL_CHARS_MAX = 100
-STANDS_FOR = Literal["admin", "operator", "user", "reader"]
 
 
 class NewToken(Body):
     """``user_id``: the only user it is good for; a token of the role user has one, one of an admin or operator none."""
 
-    role: STANDS_FOR
+    role: Literal["admin", "operator", "user", "reader"]
     label: str = Field(default="", max_length=LABEL_CHARS_MAX, description="for whom or what; holds no secret")
     user_id: NewUser = None
     expires_at: Moment | None = None
@@ -239,7 +238,7 @@ class WhoAmI(TypedDict):
     role: CallerRole
     may: list[str]
     user_id: str | None
-    token_id: str | None
+    token_id: NullIfEmpty
     memory_switches: SwitchesShown | None
 
 
@@ -283,13 +282,9 @@ def token_routes(tokens: Tokens, *, switches: Switches | None = None) -> APIRout
     async def whoami(request: Request) -> WhoAmI:
         """The caller's role, what it allows, and the user it is bound to, with that user's own memory switches."""
         caller: Caller = request.scope[CALLER]
-        return {
-            "role": caller.role,
-            "may": [str(act.name).lower() for act in caller.role.acts],
-            "user_id": caller.user,
-            "token_id": caller.token_id or None,
-            "memory_switches": words(known.of_user(caller.user)) if caller.user else None,
-        }
+        own = words(known.of_user(caller.user)) if caller.user else None
+        acts = [str(act.name).lower() for act in caller.role.acts]
+        return as_shown(WhoAmI, caller, may=acts, memory_switches=own)
 
     @routes.post("/v1/tokens", status_code=201, **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE"))
     async def make_token(new: NewToken) -> TokenMade:

@@ -112,7 +112,7 @@ class Audit:
         status, code = 500, "INTERNAL"
         try:
             await run(heard)
-            status, code = heard.status, _code(heard.told)
+            status, code = heard.status, str(heard.told.get("code", "REFUSED"))
         except Denied as denied:
             status, code = denied.status, denied.code
             raise
@@ -151,13 +151,6 @@ class Audit:
         else:
             self._outage.worked()
             self.announce(ApiAudited("written"))
-
-
-def _code(told: Mapping[str, Any]) -> str:
-    """The refusal's code, wherever the answer has it."""
-    error = told.get("error")
-    code = error.get("code") if isinstance(error, dict) else told.get("code")
-    return code if isinstance(code, str) else "REFUSED"
 
 
 class AuditName(TypedDict):

@@ -177,18 +177,17 @@ def create_health(ready: Ready, metrics_page: Callable[[], tuple[bytes, str]]) -
         return Response(page, media_type=media_type)
 
     routes = [Route("/healthz", live), Route("/readyz", readiness), Route("/metrics", scrape)]
-    return Starlette(routes=routes, middleware=[Middleware(_Bodiless)])
+    return Starlette(routes=routes, middleware=[Middleware(_bodiless)])
 
 
-class _Bodiless:
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+def _bodiless(app: ASGIApp) -> ASGIApp:
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and has_body(head_of(scope)):
             await PlainTextResponse("nothing here takes a body\n", 413, CLOSE)(scope, receive, send)
         else:
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
+
+    return call
 
 
 # --- the Studio -------------------------------------------------------------------------------------------------------
