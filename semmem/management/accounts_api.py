@@ -184,11 +184,7 @@ def _one_line(alias: str | None) -> str | None:
 class NewAlias(Body):
     """Null, or nothing but spaces: the user has none any more."""
 
-    alias: Annotated[
-        str | None,
-        Field(max_length=ALIAS_CHARS_MAX, pattern=NO_CONTROLS),
-        AfterValidator(_one_line),
-    ]
+    alias: Annotated[str | None, Field(max_length=ALIAS_CHARS_MAX, pattern=NO_CONTROLS), AfterValidator(_one_line)]
 
 
 class UserAlias(TypedDict):
