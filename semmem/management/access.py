@@ -1,4 +1,4 @@
-"""Who may call the API, what they may do, and on whose memories.
+"""Who may call the API, what they may do, on whose memories, and how often.
 
 A bearer token (the configured administrator's, one of those that were made, or a JSON Web Token of the gateway's) or a
 trusted identity header says who calls. A role is a set of acts; each route names the act it needs.
@@ -9,16 +9,23 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import ipaddress
+import math
 import secrets
+import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Flag, StrEnum, auto
-from hashlib import sha256
+from hashlib import blake2b, sha256
 
-from semmem.management.problems import Denied
+from cachetools import LRUCache
+
+from semmem.management.problems import RETRY_AFTER, Denied
 from semmem.management.web_tokens import KeysUnavailable, NotValid, VerifiedWebTokens, looks_like_one
 from semmem.ports.accounts import TokenRecords, TokenRow
 from semmem.ports.errors import JournalError
+from semmem.ports.events import Announce, ApiLimited, nobody_listens
 from semmem.request.head import RequestHead
 from semmem.request.identity import user_in_header
 from semmem.text.digest import digest
@@ -80,6 +87,13 @@ class Caller:
         """Raises Denied where this caller may not."""
         if act not in self.role.acts:
             raise Denied("FORBIDDEN", _MAY_NOT[act])
+
+    @property
+    def name(self) -> str:
+        """One for each caller, that no other has: of a token, of a user however they were known, or a role."""
+        if self.token_id:
+            return f"token {self.token_id}"
+        return f"{self.role} {self.user}" if self.user is not None else f"{self.role}"
 
 
 TOKEN_PREFIX = "semmem_"
@@ -168,17 +182,26 @@ class AccessRules:
 
 async def authenticate(rules: AccessRules, head: RequestHead) -> Caller:
     """Who calls, from the request's head alone. Raises Denied."""
-    token = _bearer(head.header("authorization") or "")
+    scheme, _, token = (head.header("authorization") or "").partition(" ")
+    token = token.strip() if scheme.lower() == "bearer" else ""
     if rules.admin_token and hmac.compare_digest(token.encode("utf-8", "replace"), rules.admin_token.encode()):
         return Caller()
     if token.startswith(TOKEN_PREFIX):
         return await _known(rules.tokens, token)
-    if rules.web_tokens is not None and looks_like_one(token):
-        return await _of_web_token(rules.web_tokens, token, rules.user_chars_max)
-    user, _ = user_in_header(rules.trusted_headers, head, rules.user_chars_max)
-    if user is None:
-        raise _nobody("give a bearer token, or a trusted identity header")
-    return Caller(CallerRole.USER, user, by_header=True)
+    if rules.web_tokens is None or not looks_like_one(token):
+        named, _ = user_in_header(rules.trusted_headers, head, rules.user_chars_max)
+        if named is None:
+            raise _nobody("give a bearer token, or a trusted identity header")
+        return Caller(CallerRole.USER, named, by_header=True)
+    try:
+        user = await rules.web_tokens.user_of(token)
+    except NotValid as reason:
+        raise _nobody(str(reason)) from None
+    except KeysUnavailable as reason:
+        raise _unknown(str(reason)) from None
+    if len(user) > rules.user_chars_max:
+        raise _nobody("its user's name is too long")
+    return Caller(CallerRole.USER, user)
 
 
 def user_for(caller: Caller, asked_for: str | None, act: Act) -> str:
@@ -204,18 +227,6 @@ async def _known(tokens: Tokens | None, token: str) -> Caller:
     return Caller(CallerRole(row.role), user, row.id)
 
 
-async def _of_web_token(web_tokens: VerifiedWebTokens, token: str, user_chars_max: int) -> Caller:
-    try:
-        user = await web_tokens.user_of(token)
-    except NotValid as reason:
-        raise _nobody(str(reason)) from None
-    except KeysUnavailable as reason:
-        raise _unknown(str(reason)) from None
-    if len(user) > user_chars_max:
-        raise _nobody("its user's name is too long")
-    return Caller(CallerRole.USER, user)
-
-
 def _nobody(reason: str) -> Denied:
     return Denied("UNAUTHENTICATED", reason, {"www-authenticate": "Bearer"})
 
@@ -224,7 +235,112 @@ def _unknown(reason: str) -> Denied:
     return Denied("IDENTITY_NOT_AVAILABLE", f"{reason}; try again later")
 
 
-def _bearer(authorization: str) -> str:
-    """What follows the scheme, empty for another scheme."""
-    scheme, _, token = authorization.partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
+# --- how often --------------------------------------------------------------------------------------------------------
+# A token bucket for each caller, and one for each address whose credentials are refused. A bucket holds `burst` calls
+# and is filled again at a steady rate. Callers are those that the door knows, so one who shares an address with many is
+# not slowed by them. Addresses count only for credentials that were refused: looking one up costs a read of the journal
+# or a check of a signature, and an address that has failed too often is heard with those credentials alone that were
+# good before.
+
+
+@dataclass(frozen=True, slots=True)
+class RateRules:
+    """``calls_per_s`` with ``burst`` at once, of each caller; ``failures_per_minute``, as many at once, of each
+    address. 0: without a limit. ``callers_max``: so many are known at a time, about 200 bytes each; whoever called the
+    longest time ago is forgotten, and begins with a full bucket."""
+
+    calls_per_s: float = 0.0
+    burst: int = 1000
+    failures_per_minute: float = 0.0
+    callers_max: int = 10_000
+
+
+@dataclass(eq=False)
+class Buckets:
+    """One for each key. ``per_s`` 0: nobody is limited."""
+
+    per_s: float
+    burst: float
+    keys_max: int
+    clock: Callable[[], float]
+    _left: OrderedDict[str, tuple[float, float]] = field(init=False, default_factory=OrderedDict)
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def wait_s(self, key: str) -> float:
+        """In how many seconds something can be taken; 0: now."""
+        if not self.per_s:
+            return 0.0
+        return max(0.0, (1.0 - self._filled(key)) / self.per_s)
+
+    def take(self, key: str) -> float:
+        """Take one, if there is one; else nothing, and in how many seconds there is."""
+        wait_s = self.wait_s(key)
+        if self.per_s and not wait_s:
+            self._left[key] = self._filled(key) - 1.0, self.clock()
+            self._left.move_to_end(key)
+            if len(self._left) > self.keys_max:
+                self._left.popitem(last=False)
+        return wait_s
+
+    def _filled(self, key: str) -> float:
+        left, at = self._left.get(key, (self.burst, 0.0))
+        return min(self.burst, left + (self.clock() - at) * self.per_s)
+
+
+@dataclass(eq=False)
+class RateLimits:
+    """What the door asks before and after it knows who calls. Bounded, and of this process alone."""
+
+    rules: RateRules = RateRules()
+    _: KW_ONLY
+    clock: Callable[[], float] = time.monotonic
+    announce: Announce = nobody_listens
+
+    def __post_init__(self) -> None:
+        rules, per_minute = self.rules, self.rules.failures_per_minute
+        self._calls = Buckets(rules.calls_per_s, rules.burst, rules.callers_max, self.clock)
+        self._failures = Buckets(per_minute / 60.0, per_minute, rules.callers_max, self.clock)
+        self._good: LRUCache[bytes, bool] = LRUCache(rules.callers_max)
+
+    def before(self, address: str, head: RequestHead) -> None:
+        """Before a credential is looked at. Raises Denied."""
+        wait_s, credential = self._failures.wait_s(_network(address)), _credential(head)
+        if wait_s and credential is not None and credential not in self._good:
+            self._refuse("address", wait_s)
+
+    def failed(self, address: str) -> None:
+        """A credential from there was refused."""
+        self._failures.take(_network(address))
+
+    def known(self, caller: Caller, head: RequestHead) -> None:
+        """Somebody calls whose credential is good. Raises Denied."""
+        if (credential := _credential(head)) is not None:
+            self._good[credential] = True
+        if wait_s := self._calls.take(caller.name):
+            self._refuse("caller", wait_s)
+
+    def anybody(self, address: str) -> None:
+        """A call for which nobody needs to say who they are. Raises Denied."""
+        if wait_s := self._calls.take(f"address {_network(address)}"):
+            self._refuse("address", wait_s)
+
+    def _refuse(self, who: str, wait_s: float) -> None:
+        self.announce(ApiLimited(who))
+        after = {RETRY_AFTER: str(max(1, math.ceil(wait_s)))}
+        raise Denied("RATE_LIMITED", "too many calls; try again when Retry-After says", after)
+
+
+def _credential(head: RequestHead) -> bytes | None:
+    given = head.headers.get("authorization")
+    return None if given is None else blake2b("\n".join(given).encode("utf-8", "replace"), digest_size=16).digest()
+
+
+def _network(address: str) -> str:
+    """An IPv6 network of 64 bits is one customer's."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else address

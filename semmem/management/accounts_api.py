@@ -24,8 +24,8 @@ from semmem.management.routes import (
     only,
     refuses,
 )
-from semmem.management.shown import Time, as_shown
-from semmem.ports.accounts import Switch, SwitchRow, TokenRow
+from semmem.management.shown import NullIfEmpty, Time, as_shown
+from semmem.ports.accounts import Switch, TokenRow
 from semmem.ports.names import usable
 from semmem.request.switches import Switches, group_key, user_key
 
@@ -41,9 +41,6 @@ class SwitchRecords(Protocol):
     async def set_switch(self, key: str, group: str, switch: Switch, *, now: float, entries_max: int) -> bool:
         """From here on this holds; with UNSAID nothing does. False, and nothing is changed, when it would be one more
         than ``entries_max``. Processes that listen are told."""
-
-    async def switches_since(self, number: int) -> Sequence[SwitchRow]:
-        """Those with a greater number, in its order; for a day also those of which nothing is said any more."""
 
 
 @dataclass(eq=False)
@@ -187,11 +184,7 @@ def _one_line(alias: str | None) -> str | None:
 class NewAlias(Body):
     """Null, or nothing but spaces: the user has none any more."""
 
-    alias: Annotated[
-        str | None,
-        Field(max_length=ALIAS_CHARS_MAX, pattern=NO_CONTROLS),
-        AfterValidator(_one_line),
-    ]
+    alias: Annotated[str | None, Field(max_length=ALIAS_CHARS_MAX, pattern=NO_CONTROLS), AfterValidator(_one_line)]
 
 
 class UserAlias(TypedDict):
@@ -224,13 +217,12 @@ def alias_routes(records: AliasRecords) -> APIRouter:
 # --- tokens ---------------------------------------------------------------------------------------------------------
 
 LABEL_CHARS_MAX = 100
-STANDS_FOR = Literal["admin", "operator", "user", "reader"]
 
 
 class NewToken(Body):
     """``user_id``: the only user it is good for; a token of the role user has one, one of an admin or operator none."""
 
-    role: STANDS_FOR
+    role: Literal["admin", "operator", "user", "reader"]
     label: str = Field(default="", max_length=LABEL_CHARS_MAX, description="for whom or what; holds no secret")
     user_id: NewUser = None
     expires_at: Moment | None = None
@@ -242,7 +234,7 @@ class WhoAmI(TypedDict):
     role: CallerRole
     may: list[str]
     user_id: str | None
-    token_id: str | None
+    token_id: NullIfEmpty
     memory_switches: SwitchesShown | None
 
 
@@ -286,13 +278,9 @@ def token_routes(tokens: Tokens, *, switches: Switches | None = None) -> APIRout
     async def whoami(request: Request) -> WhoAmI:
         """The caller's role, what it allows, and the user it is bound to, with that user's own memory switches."""
         caller: Caller = request.scope[CALLER]
-        return {
-            "role": caller.role,
-            "may": [str(act.name).lower() for act in caller.role.acts],
-            "user_id": caller.user,
-            "token_id": caller.token_id or None,
-            "memory_switches": words(known.of_user(caller.user)) if caller.user else None,
-        }
+        own = words(known.of_user(caller.user)) if caller.user else None
+        acts = [str(act.name).lower() for act in caller.role.acts]
+        return as_shown(WhoAmI, caller, may=acts, memory_switches=own)
 
     @routes.post("/v1/tokens", status_code=201, **needs(Act.ADMINISTER, "MEMORY_NOT_AVAILABLE"))
     async def make_token(new: NewToken) -> TokenMade:

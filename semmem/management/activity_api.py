@@ -138,16 +138,11 @@ class Activity:
         newest = itertools.islice(reversed(self._ended), KEPT)
         return {"last": last, "requests": [ended.shown() for ended in newest if ended.number > after][::-1]}
 
-    def of(self, user: str) -> Iterator[tuple[EndedRequest, RequestRecord]]:
-        """The user's, newest first."""
+    def known(self) -> Iterator[tuple[EndedRequest, RequestRecord]]:
+        """Those of which it is known who asked, newest first."""
         for ended in reversed(self._ended):
-            if ended.record is not None and ended.record.user == user:
+            if ended.record is not None:
                 yield ended, ended.record
-
-    def named(self, request_id: str) -> tuple[EndedRequest, RequestRecord] | None:
-        """The newest with this id: a client may send one again."""
-        with_it = ((each, each.record) for each in reversed(self._ended) if each.record is not None)
-        return next(((each, record) for each, record in with_it if record.id == request_id), None)
 
 
 def activity_routes(activity: Activity, memories: Memories) -> APIRouter:
@@ -169,7 +164,8 @@ def activity_routes(activity: Activity, memories: Memories) -> APIRouter:
     ) -> RecordsShown:
         """A user's last requests through Envoy, in this process."""
         user = may(request, user_id, Act.READ)
-        found = (_told(*one) for one in activity.of(user) if outcome in (None, one[0].outcome))
+        own = ((ended, record) for ended, record in activity.known() if record.user == user)
+        found = (_told(ended, record) for ended, record in own if outcome in (None, ended.outcome))
         return {"requests": list(itertools.islice(found, limit))}
 
     @routes.get("/v1/requests/{request_id}", **needs(Act.READ, *OF_USER, "NOT_FOUND"))
@@ -178,7 +174,8 @@ def activity_routes(activity: Activity, memories: Memories) -> APIRouter:
         request_id: Annotated[str, Path(max_length=NAME_CHARS_MAX, description="its x-request-id")],
     ) -> RecordRead:
         """One request: which memories were in its prompt, and what was learnt from its turn."""
-        found = activity.named(request_id)
+        with_it = (each for each in activity.known() if each[1].id == request_id)
+        found = next(with_it, None)  # the newest: a client may send one again
         own = request.scope[CALLER].user
         if found is None or own not in (None, found[1].user):
             raise Denied("NOT_FOUND", "no such request, or this process has forgotten it")

@@ -25,7 +25,6 @@ from semmem.management.routes import (
     Body,
     Limit,
     MemoryId,
-    MetadataLimits,
     NewUser,
     Owner,
     ProjectId,
@@ -90,14 +89,6 @@ class SessionEnded(TypedDict):
     turns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Purged:
-    """``purged`` is False when some removed rows stay until a server compacts. ``seconds``: how long it took."""
-
-    purged: bool
-    seconds: float
-
-
 @dataclass(eq=False)
 class Purging:
     """Purges ``parts``, one purge at a time. Those who ask while one runs share the next."""
@@ -107,28 +98,22 @@ class Purging:
     _last: tuple[int, bool] = field(init=False, default=(0, False))
     _turn: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
-    async def run(self) -> Purged:
-        """Everything removed before this call has left the files when it returns.
+    async def run(self) -> bool:
+        """Everything removed before this call has left the files when it returns; False when some removed rows stay
+        until a server compacts.
 
         Raises the first error of a part (StoreError, JournalError) when all have been tried: nothing is promised then.
         """
-        asked, before = time.monotonic(), self._begun
+        before = self._begun
         async with self._turn:
-            number, purged = self._last
-            if number <= before:  # no purge that began after this call has ended
-                purged = await self._purge()
-        return Purged(purged, time.monotonic() - asked)
-
-    async def _purge(self) -> bool:
-        self._begun += 1
-        number = self._begun
-        results = await asyncio.gather(*(part.purge() for part in self.parts), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-        purged = all(results)
-        self._last = (number, purged)
-        return purged
+            if self._last[0] <= before:  # no purge that began after this call has ended
+                self._begun += 1
+                results = await asyncio.gather(*(part.purge() for part in self.parts), return_exceptions=True)
+                for result in results:
+                    if isinstance(result, BaseException):
+                        raise result
+                self._last = (self._begun, all(results))
+            return self._last[1]
 
 
 def create_api(
@@ -137,7 +122,6 @@ def create_api(
     *,
     announce: Announce = nobody_listens,
     door: DoorRules | None = None,
-    metadata: MetadataLimits | None = None,
     screening: WriteScreen | None = None,
     more: Sequence[APIRouter] = (),
     purging: Purging | None = None,
@@ -149,8 +133,8 @@ def create_api(
     """The application; its OpenAPI description is at /openapi.json. ``more``: routes of other files. Without
     ``purging`` there is nothing on disk to purge, without ``everybody`` nobody is forgotten but by name, and without
     ``states`` a preview shows none."""
-    screening, limits, rules = screening or WriteScreen(), metadata or MetadataLimits(), door or DoorRules()
-    api = Described(access=access, door=rules, metadata=limits)
+    screening, rules = screening or WriteScreen(), door or DoorRules()
+    api = Described(access=access, door=rules, metadata=memories.limits)
     describe_errors(api, api.methods_at)
     api.add_middleware(Door, rules=rules, access=access, announce=announce, guards=guards or Guards(), tracer=tracer)
 
@@ -185,7 +169,7 @@ def create_api(
 
     def admitted(request: Request, new: NewMemory | ChangedMemory, key: str | None) -> Admitted | None:
         """What may be stored of a content, if there is one. Raises Denied."""
-        if new.metadata is not None and (problem := metadata_problem(new.metadata, limits)):
+        if new.metadata is not None and (problem := metadata_problem(new.metadata, memories.limits)):
             raise Denied("INVALID_REQUEST", f"body.metadata: {problem}")
         if new.override_screen:
             request.scope[CALLER].must(Act.ADMINISTER)
@@ -195,13 +179,12 @@ def create_api(
     async def create_memory(request: Request, new: NewMemory) -> MemoryShown:
         """Told, screened and stored; with a key that is known, a new version of that memory."""
         scope = scope_in(new, request, Act.WRITE)
-        return shown(await memories.create(scope, new, admitted(request, new, new.key), within=limits))
+        return shown(await memories.create(scope, new, admitted(request, new, new.key)))
 
     @api.put("/v1/memory/{memory_id}", **refuses(*OF_WRITE, "SCREENED", "KEY_IN_USE"))
     async def update_memory(request: Request, scope: Owner, memory_id: MemoryId, new: ChangedMemory) -> MemoryShown:
         """A new version; what is not named stays. A content passes the write screen."""
-        told = admitted(request, new, memory_id)
-        memory = await memories.update(scope, memory_id, new, told, within=limits)
+        memory = await memories.update(scope, memory_id, new, admitted(request, new, memory_id))
         return shown(existing(memory, missing(memory_id)))
 
     add_retrieval_routes(api, memories, states)
@@ -303,6 +286,7 @@ async def _deleted(receipt: Receipt, purge: bool, purging: Purging | None) -> De
     message = "1 memory deleted" if number == 1 else f"{number} memories deleted"
     told: DeletedShown = {"success": True, "message": message, "deleted": number, "receipt": receipt}
     if purge:
-        done = Purged(True, 0.0) if purging is None else await purging.run()
-        told["purged"], told["purge_seconds"] = done.purged, round(done.seconds, 3)
+        began = time.monotonic()
+        told["purged"] = purging is None or await purging.run()
+        told["purge_seconds"] = round(time.monotonic() - began, 3)
     return told

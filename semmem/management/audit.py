@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +31,14 @@ from semmem.management.routes import UserId, needs
 from semmem.ports.events import Announce, ApiAudited, nobody_listens
 
 
-class InOrder:
-    """Calls ``append`` in a thread of its own, once at a time."""
+def in_order(append: Callable[[str], None]) -> Callable[[str], Awaitable[None]]:
+    """Calls ``append`` in a thread of its own, once at a time; the line is out when it returns. Raises OSError."""
+    thread = ThreadPoolExecutor(1, "semmem-audit")
 
-    def __init__(self, append: Callable[[str], None]) -> None:
-        self._append = append
-        self._thread = ThreadPoolExecutor(1, "semmem-audit")
+    async def write(line: str) -> None:
+        await asyncio.get_running_loop().run_in_executor(thread, append, line)
 
-    async def __call__(self, line: str) -> None:
-        """The line is out when this returns. Raises OSError."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._append, line)
+    return write
 
 
 @dataclass(eq=False)
@@ -69,14 +68,11 @@ class AuditFile:
             return 0
 
     def _turn_over(self) -> None:
-        for number in range(self.files_max - 1, 0, -1):
-            earlier = self._numbered(number - 1)
+        names = [self.path, *(self.path.with_name(f"{self.path.name}.{number}") for number in range(1, self.files_max))]
+        for earlier, later in reversed([*pairwise(names)]):
             if earlier.exists():
-                os.replace(earlier, self._numbered(number))
+                os.replace(earlier, later)
         self.path.unlink(missing_ok=True)  # the only file
-
-    def _numbered(self, number: int) -> Path:
-        return self.path.with_name(f"{self.path.name}.{number}") if number else self.path
 
 
 def to_stdout(line: str) -> None:
@@ -116,7 +112,7 @@ class Audit:
         status, code = 500, "INTERNAL"
         try:
             await run(heard)
-            status, code = heard.status, _code(heard.told)
+            status, code = heard.status, str(heard.told.get("code", "REFUSED"))
         except Denied as denied:
             status, code = denied.status, denied.code
             raise
@@ -155,13 +151,6 @@ class Audit:
         else:
             self._outage.worked()
             self.announce(ApiAudited("written"))
-
-
-def _code(told: Mapping[str, Any]) -> str:
-    """The refusal's code, wherever the answer has it."""
-    error = told.get("error")
-    code = error.get("code") if isinstance(error, dict) else told.get("code")
-    return code if isinstance(code, str) else "REFUSED"
 
 
 class AuditName(TypedDict):

@@ -15,16 +15,7 @@ from semmem.conversations.transcript import markdown
 from semmem.management import conversation_shapes as shapes
 from semmem.management.access import Act
 from semmem.management.problems import OF_USER, Denied
-from semmem.management.routes import (
-    Owner,
-    Reader,
-    SessionId,
-    UserId,
-    existing,
-    one_or_everybody,
-    refuses,
-    scope_in,
-)
+from semmem.management.routes import Owner, Reader, SessionId, UserId, existing, one_or_everybody, refuses, scope_in
 from semmem.management.shown import ATTRIBUTES, as_shown, cursor_of, moment_cursor, moment_told, place_told
 from semmem.memory import Scope, ToolCall
 from semmem.ports.continuing import IDLE

@@ -44,8 +44,9 @@ ABOUT = (
     " A call that changes something may carry an Idempotency-Key of 1 to 255 visible ASCII characters: sent again with"
     " it, it is answered as before (Idempotency-Replayed: true), or with the counts of that answer alone (counts)."
 )
-OPENAPI_PATH = "/openapi.json"
+
 SCHEMA_PLACE, ANSWER_PLACE = "#/components/schemas/", "#/components/responses/"
+RETRY_TOLD = "in how many seconds the call may be tried again"
 
 
 class Described(FastAPI):
@@ -62,7 +63,7 @@ class Described(FastAPI):
         )
         limits = {name: getattr(door, name) for name in ("body_bytes_max", "body_values_max", "body_timeout_s")}
         self._parts = _schemes(access), limits, metadata  # of a field its limit stands at the field
-        self.add_route(OPENAPI_PATH, self._tell)
+        self.add_route("/openapi.json", self._tell)
 
     async def _tell(self, _request: Request) -> Response:
         """Made beside the event loop: it takes a tenth of a second and more, the first time."""
@@ -154,7 +155,10 @@ def _refusal(status: int, codes: Sequence[str]) -> Json:
     shapes: dict[str, list[str]] = {}
     for code in codes:
         shapes.setdefault(SHAPES.get(code, ProblemShown).__name__, []).append(code)
-    kinds = [_with_codes(shape, status, those) for shape, those in shapes.items()]
+    kinds = [
+        {"$ref": SCHEMA_PLACE + shape, "properties": {"code": {"enum": those}, "status": {"const": status}}}
+        for shape, those in shapes.items()
+    ]
     schema = kinds[0] if len(kinds) == 1 else {"oneOf": kinds}
     answer: Json = {
         "description": "; ".join(f"{code}: {PROBLEMS[code].title}" for code in codes),
@@ -164,49 +168,25 @@ def _refusal(status: int, codes: Sequence[str]) -> Json:
     if "UNAUTHENTICATED" in codes:
         headers["WWW-Authenticate"] = {"schema": {"const": "Bearer"}}
     if later := [code for code in codes if PROBLEMS[code].retry_after_s]:
-        headers["Retry-After"] = _retry_after(later, always=len(later) == len(codes))
+        always = len(later) == len(codes)
+        headers["Retry-After"] = {
+            "description": RETRY_TOLD if always else f"{RETRY_TOLD}; with {', '.join(later)}",
+            "required": always,
+            "schema": {"type": "integer", "minimum": 1},
+        }
     return answer | ({"headers": headers} if headers else {})
-
-
-def _retry_after(codes: Sequence[str], *, always: bool) -> Json:
-    told = "in how many seconds the call may be tried again"
-    return {
-        "description": told if always else f"{told}; with {', '.join(codes)}",
-        "required": always,
-        "schema": {"type": "integer", "minimum": 1},
-    }
-
-
-def _with_codes(shape: str, status: int, codes: Sequence[str]) -> Json:
-    return {
-        "$ref": SCHEMA_PLACE + shape,
-        "properties": {"code": {"enum": list(codes)}, "status": {"const": status}},
-    }
 
 
 def _schemes(access: AccessRules) -> Json:
     """Those by which this listener knows callers as it is configured."""
-    schemes: Json = {
-        "token": {
-            "type": "http",
-            "scheme": "bearer",
-            "description": "the administrator's, or one that POST /v1/tokens made",
-        }
-    }
+    bearer = {"type": "http", "scheme": "bearer"}
+    schemes: Json = {"token": {**bearer, "description": "the administrator's, or one that POST /v1/tokens made"}}
     if access.web_tokens is not None:
-        schemes["jwt"] = {
-            "type": "http",
-            "scheme": "bearer",
-            "bearerFormat": "JWT",
-            "description": "signed by a key of listeners.api.jwt.keys; its user's own memories alone",
-        }
+        told = "signed by a key of listeners.api.jwt.keys; its user's own memories alone"
+        schemes["jwt"] = {**bearer, "bearerFormat": "JWT", "description": told}
+    told = "the user, as a proxy says that has verified them; the user's own memories alone"
     for header in access.trusted_headers:
-        schemes[f"header_{header}"] = {
-            "type": "apiKey",
-            "in": "header",
-            "name": header,
-            "description": "the user, as a proxy says that has verified them; the user's own memories alone",
-        }
+        schemes[f"header_{header}"] = {"type": "apiKey", "in": "header", "name": header, "description": told}
     return schemes
 
 

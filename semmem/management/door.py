@@ -10,7 +10,6 @@ import asyncio
 import ipaddress
 import logging
 import re
-from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any
@@ -18,11 +17,10 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from semmem.dialects.json_size import holds_more_than
-from semmem.management.access import CALLER, TOUCHED, AccessRules, Caller, authenticate
+from semmem.management.access import CALLER, TOUCHED, AccessRules, RateLimits, authenticate
 from semmem.management.audit import Audit
 from semmem.management.idempotency import Call, Idempotency, Run
 from semmem.management.problems import Denied, denial, error
-from semmem.management.rate_limits import RateLimits
 from semmem.ports.events import Announce, ApiAnswered
 from semmem.ports.spans import NO_TRACER, NOT_RECORDED, Place, Span, Tracer, current
 from semmem.request.head import RequestHead, read_headers
@@ -102,8 +100,10 @@ class Door:
         async def counted(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = int(message["status"])
-                message = {**message, "headers": _kept_by_nobody(message.get("headers", ()))}
+                status, told = int(message["status"]), list(message.get("headers", ()))
+                said = {name.lower() for name, _ in told}
+                told += [(name, value) for name, value in KEPT_BY_NOBODY if name not in said]
+                message = {**message, "headers": told}
             await send(message)
 
         try:
@@ -121,22 +121,22 @@ class Door:
         try:
             await self._let_in(scope, head := head_of(scope))
             body = await read_body(head, receive, self.rules.body_bytes_max, self.rules.body_timeout_s)
-            check_values(body or b"", self.rules.body_values_max)
+            # Before anything makes objects of them: of a megabyte of keys that nobody knows, the validation alone takes
+            # seconds, which all requests wait for.
+            if holds_more_than(self.rules.body_values_max, body or b""):
+                raise Denied("INVALID_REQUEST", f"a body may hold {self.rules.body_values_max} values")
         except Denied as denied:
             await denial(denied, CLOSE)(scope, receive, send)
             return
-        if body is not None:
-            await self._call(scope, head, body, _again(body, receive), send)
-
-    async def _call(self, scope: Scope, head: RequestHead, body: bytes, receive: Receive, send: Send) -> None:
+        if body is None:
+            return
+        receive, caller = _again(body, receive), scope.get(CALLER)
         run = partial(self.app, scope, receive)
-        caller = scope.get(CALLER)
         if caller is None:  # what anybody may read
             await run(send)
             return
         try:
-            call = Call(caller, head, scope.get("query_string", b""), body, set())
-            await self.guards.call(call, scope, run, send)
+            await self.guards.call(Call(caller, head, scope.get("query_string", b""), body), scope, run, send)
         except Denied as denied:
             await denial(denied)(scope, receive, send)
 
@@ -148,36 +148,21 @@ class Door:
             return
         check_host(head, scope.get("server"), self.rules.allowed_hosts)
         check_origin(head, self.rules.allowed_origins)
+        limits, client = self.guards.limits, scope.get("client")
+        address = str(client[0]) if client else "local"  # what a proxy says of its clients is not believed
         if is_open(head.path) and head.method in ("GET", "HEAD"):
             if has_body(head):
                 raise Denied("INVALID_REQUEST", "this takes no body")
-            self.guards.limits.anybody(_address(scope))
+            limits.anybody(address)
             return
-        scope[CALLER] = await self._known(_address(scope), head)
-
-    async def _known(self, address: str, head: RequestHead) -> Caller:
-        limits = self.guards.limits
         limits.before(address, head)
         try:
-            caller = await authenticate(self.access, head)
+            scope[CALLER] = await authenticate(self.access, head)
         except Denied as denied:
             if denied.status == 401:
                 limits.failed(address)
             raise
-        limits.known(caller, head)
-        return caller
-
-
-def _address(scope: Scope) -> str:
-    """Where a connection comes from; what a proxy says of its clients is not believed."""
-    client = scope.get("client")
-    return str(client[0]) if client else "local"
-
-
-def _kept_by_nobody(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    told = list(headers)
-    said = {name.lower() for name, _ in told}
-    return [*told, *((name, value) for name, value in KEPT_BY_NOBODY if name not in said)]
+        limits.known(scope[CALLER], head)
 
 
 def is_open(path: str) -> bool:
@@ -202,8 +187,7 @@ def check_host(head: RequestHead, server: Any, allowed: tuple[str, ...]) -> None
     own = _canonical(str(server[0])) if server else ""
     if host and (host in LOOPBACK_HOSTS or host == own or any(_matches(host, name) for name in allowed)):
         return
-    reason = "this host name is not served here; name it in listeners.api.allowed_hosts"
-    raise Denied("HOST_NOT_ALLOWED", reason)
+    raise Denied("HOST_NOT_ALLOWED", "this host name is not served here; name it in listeners.api.allowed_hosts")
 
 
 def check_origin(head: RequestHead, allowed: tuple[str, ...]) -> None:
@@ -230,8 +214,7 @@ def _canonical(host: str) -> str:
         address = ipaddress.ip_address(host)
     except ValueError:
         return host.lower().rstrip(".")
-    mapped = getattr(address, "ipv4_mapped", None)
-    return str(mapped or address)
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def _matches(host: str, allowed: str) -> bool:
@@ -268,13 +251,6 @@ async def read_body(head: RequestHead, receive: Receive, bytes_max: int, timeout
                     return bytes(kept)
     except TimeoutError:
         raise Denied("REQUEST_TIMEOUT", f"the body did not come within {timeout_s:g} s") from None
-
-
-def check_values(body: bytes, values_max: int) -> None:
-    """Before anything makes objects of them: of a megabyte of keys that nobody knows, the validation alone takes
-    seconds, which all requests wait for. Raises Denied."""
-    if holds_more_than(values_max, body):
-        raise Denied("INVALID_REQUEST", f"a body may hold {values_max} values")
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -1,6 +1,6 @@
 """A user's word on memories that were shown, helpful or not, and the route for it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Protocol
 
@@ -12,7 +12,6 @@ from semmem.management.access import Act
 from semmem.management.problems import OF_USER
 from semmem.management.routes import NO_CONTROLS, Body, NewUser, ScopeName, Switch, missing, refuses, scope_in
 from semmem.ports.events import Announce, FeedbackGiven, nobody_listens
-from semmem.ports.memory_records import VoteRow
 from semmem.ports.store import Store
 
 
@@ -24,9 +23,6 @@ class FeedbackRecords(Protocol):
     ) -> None:
         """One vote for each of these memories, by id; the value is when it was last said: what was voted before then
         does not count any more. Of all users' memories at most ``entries_max`` have votes, those voted on last."""
-
-    async def votes_since(self, number: int) -> Sequence[VoteRow]:
-        """Those with a greater number, in its order."""
 
 
 MEMORIES_MAX = 50

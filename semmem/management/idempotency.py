@@ -8,10 +8,11 @@ erased that it shows; that the call was done stays known, so that what was erase
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
 from typing import Any, Protocol
 
@@ -19,7 +20,6 @@ from starlette.types import Message, Send
 
 from semmem.management.access import Caller
 from semmem.management.problems import Denied
-from semmem.management.rate_limits import name_of
 from semmem.ports.accounts import CallAnswer, KnownCall
 from semmem.ports.errors import JournalError
 from semmem.request.head import RequestHead
@@ -60,9 +60,6 @@ class CallRecords(Protocol):
 
     async def drop_call(self, key: str) -> None:
         """Nothing was done: the key may be used again."""
-
-    async def forget_calls(self) -> None:
-        """All of them."""
 
 
 class Heard:
@@ -154,7 +151,7 @@ class Call:
     head: RequestHead
     query: bytes
     body: bytes
-    users: set[str]
+    users: set[str] = field(init=False, default_factory=set)
 
 
 Run = Callable[[Send], Awaitable[None]]
@@ -171,26 +168,22 @@ class Idempotency:
 
     async def call(self, call: Call, run: Run, send: Send) -> None:
         """Run it, or answer as it was answered. Raises Denied."""
-        given = key_of(call.head)
+        given, rules = key_of(call.head), self.rules
         if given is None:
             await run(send)
             return
-        key, request = digest("idempotency key", name_of(call.caller), given), _request(given, call)
-        known = await self._begin(key, request)
-        if known is None:
-            await self._run(key, call, run, send)
-        else:
-            await _replay(known, request, send)
-
-    async def _begin(self, key: str, request: str) -> KnownCall | None:
-        rules = self.rules
+        key, request = digest("idempotency key", call.caller.name, given), _request(given, call)
         try:
-            return await self.records.begin_call(
+            known = await self.records.begin_call(
                 key, request, now=self.clock(), lease_s=rules.lease_s, keep_s=rules.keep_s, calls_max=rules.calls_max
             )
         except JournalError:
             reason = "calls under a key cannot be looked up now; nothing was done, try again later"
             raise Denied("IDEMPOTENCY_NOT_AVAILABLE", reason) from None
+        if known is None:
+            await self._run(key, call, run, send)
+        else:
+            await _replay(known, request, send)
 
     async def _run(self, key: str, call: Call, run: Run, send: Send) -> None:
         heard = Heard(send, bytes_max=self.rules.answer_bytes_max)
@@ -209,13 +202,11 @@ class Idempotency:
 
     async def _end(self, key: str, answer: CallAnswer | None, users: Collection[str]) -> None:
         """What cannot be noted stays under way: a retry is told so, until the lease is over."""
-        try:
+        with contextlib.suppress(JournalError):
             if answer is None:
                 await self.records.drop_call(key)
             else:
                 await self.records.end_call(key, answer, users)
-        except JournalError:
-            pass
 
 
 def key_of(head: RequestHead) -> str | None:
@@ -233,15 +224,13 @@ async def _replay(known: KnownCall, request: str, send: Send) -> None:
         raise Denied("IDEMPOTENCY_KEY_REUSED", "this key was used for another request")
     answer = known.answer
     if answer is None:
-        reason = "the first call with this key is under way; try again in a few seconds"
-        raise Denied("IDEMPOTENCY_IN_PROGRESS", reason)
+        raise Denied("IDEMPOTENCY_IN_PROGRESS", "the first call with this key is under way; try again in a few seconds")
     body = answer.body if answer.body is not None else answer.counts.encode()
     if not body:
         reason = f"the call with this key was done, with status {answer.status}; its answer is not kept"
         raise Denied("IDEMPOTENCY_ANSWER_GONE", reason)
-    said = b"true" if answer.body is not None else b"counts"
-    headers = [(b"content-type", b"application/json"), (b"idempotency-replayed", said)]
-    headers.append((b"content-length", str(len(body)).encode()))
+    said, length = b"true" if answer.body is not None else b"counts", str(len(body)).encode()
+    headers = [(b"content-type", b"application/json"), (b"idempotency-replayed", said), (b"content-length", length)]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 

@@ -55,11 +55,6 @@ from semmem.retrieval.recall import Recall
 from semmem.retrieval.showing import Showing
 from semmem.text.quoting import unquoted
 
-OVERRIDDEN = "overridden"
-
-Screen = Callable[[str], Screened]
-"""``screen_text`` with the operator's settings bound to it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
@@ -72,9 +67,10 @@ class Admitted:
 
 @dataclass(eq=False)
 class WriteScreen:
-    """Judges what the API is told. ApiScreened is announced for every text that is not simply kept."""
+    """Judges what the API is told. ``screen``: ``screen_text`` with the operator's settings bound to it. ApiScreened is
+    announced for every text that is not simply kept."""
 
-    screen: Screen = screen_text
+    screen: Callable[[str], Screened] = screen_text
     _: KW_ONLY
     announce: Announce = nobody_listens
 
@@ -87,7 +83,7 @@ class WriteScreen:
         if verdict.outcome is Ruling.KEEP:
             return Admitted(content)
         if override:
-            self.announce(ApiScreened(OVERRIDDEN, verdict.reason))
+            self.announce(ApiScreened("overridden", verdict.reason))
             # Somebody who is allowed to has read it. A secret stays out of prompts all the same.
             return Admitted(content, metadata={RELEASED: True} if verdict.reason == "instruction" else {})
         if verdict.outcome is Ruling.REJECT or (verdict.outcome is Ruling.QUARANTINE and key is not None):
@@ -184,7 +180,7 @@ class Memories:
 
     ``create_wait_s``: how long a memory waits to be written while others of its user are learnt or changed.
     ``after`` gives a time after the user's last erasure, where the clock was set back. ``showing`` knows what sessions
-    were shown; None: nobody does.
+    were shown; None: nobody does. ``limits``: of what a caller notes at a memory.
     """
 
     store: Store
@@ -200,13 +196,12 @@ class Memories:
     create_wait_s: float = 30.0
     ttl_s: float | None = None
     showing: Showing | None = None
+    limits: MetadataLimits = field(default_factory=MetadataLimits)
 
-    async def create(
-        self, scope: Scope, new: NewMemory, admitted: Admitted | None = None, *, within: MetadataLimits | None = None
-    ) -> Memory:
+    async def create(self, scope: Scope, new: NewMemory, admitted: Admitted | None = None) -> Memory:
         """Store what the API was told; the same user and key is the same memory in a new version, with the metadata it
-        had where ``merge_metadata`` and nothing else is told. Raises Denied where both together are not
-        ``within`` limits. ``admitted``: what the write screen says of the content.
+        had where ``merge_metadata`` and nothing else is told. Raises Denied where both together are beyond the limits.
+        ``admitted``: what the write screen says of the content.
 
         One after another for each user; what an erasure meets on its way is written after it.
         """
@@ -229,14 +224,12 @@ class Memories:
         )
         for _ in range(CREATE_TRIES):
             async with self.holds.held(scope.user, wait_s=self.create_wait_s) as hold_id:
-                if (memory := await self._put(told, hold_id, new.merge_metadata, within)) is not None:
+                if (memory := await self._put(told, hold_id, new.merge_metadata)) is not None:
                     await self.quota.make_room(scope.user)
                     return memory
         raise Busy
 
-    async def _put(
-        self, told: Memory, hold_id: str, merge_metadata: bool, within: MetadataLimits | None
-    ) -> Memory | None:
+    async def _put(self, told: Memory, hold_id: str, merge_metadata: bool) -> Memory | None:
         """None when an erasure came between."""
         now = self.after(told.user, self.clock())
         memory = replace(
@@ -253,7 +246,7 @@ class Memories:
         if old is None:
             return memory if await writes.put(memory) else None
         metadata = callers(old.metadata) | memory.metadata if merge_metadata else memory.metadata
-        _check(metadata, within)
+        self._check(metadata)
         memory = replace(memory, id=old.id, version=old.version + 1, created_at=old.created_at, metadata=metadata)
         return memory if await writes.replace(old, memory) else None
 
@@ -261,20 +254,12 @@ class Memories:
         memories = await self._everything(Scope(told.user), ())
         return next((m for m in memories if m.key == told.key and m.project == told.project), None)
 
-    async def update(
-        self,
-        scope: Scope,
-        memory_id: str,
-        new: ChangedMemory,
-        told: Admitted | None,
-        *,
-        within: MetadataLimits | None = None,
-    ) -> Memory | None:
+    async def update(self, scope: Scope, memory_id: str, new: ChangedMemory, told: Admitted | None) -> Memory | None:
         """The memory in a new version, or as it was where nothing changes; None when the scope has none. What was said
         stays as it was said: a passage is none. ``told``: what the write screen says of a new content.
 
         One after another with whatever else changes this user's memories. Raises Denied where the key is another's, and
-        where what is there and what is new are not ``within`` limits.
+        where what is there and what is new are beyond the limits.
         """
         vector = None if told is None else await self.embedder.embed(unquoted(told.content))
         for _ in range(CREATE_TRIES):
@@ -285,7 +270,8 @@ class Memories:
                 if new.key not in (None, old.key) and await self._with_key(replace(old, key=new.key)):
                     raise Denied("KEY_IN_USE", "another memory of this user has that key")
                 memory = changed(old, new, told, vector, now=self.after(scope.user, self.clock()))
-                _check(memory.metadata, None if new.metadata is None else within)
+                if new.metadata is not None:
+                    self._check(memory.metadata)
                 if memory is old or await Writes(self.store, self.records, hold_id).replace(old, memory):
                     return memory
         raise Busy
@@ -318,7 +304,6 @@ class Memories:
     async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
         return await self.store.list(scope, types=types, limit=ROWS_MAX)
 
-
-def _check(metadata: Mapping[str, Any], within: MetadataLimits | None) -> None:
-    if within is not None and (problem := metadata_problem(callers(metadata), within)):
-        raise Denied("INVALID_REQUEST", f"body.metadata: with what is there already it {problem}")
+    def _check(self, metadata: Mapping[str, Any]) -> None:
+        if problem := metadata_problem(callers(metadata), self.limits):
+            raise Denied("INVALID_REQUEST", f"body.metadata: with what is there already it {problem}")

@@ -298,7 +298,9 @@ def _pending(unfinished: ErasurePending) -> Response:
 
 
 def _unavailable(failure: SemmemError) -> Response:
-    return error("MEMORY_NOT_AVAILABLE", f"{trouble(failure)} ({type(failure).__name__}): try again later")
+    """Which part failed, and how. The failure's own message may name an address or a file."""
+    trouble = next((words for kind, words in TROUBLES if isinstance(failure, kind)), "a part failed")
+    return error("MEMORY_NOT_AVAILABLE", f"{trouble} ({type(failure).__name__}): try again later")
 
 
 ANSWERS: Mapping[type[Exception], Callable[[Any], Response]] = {
@@ -311,11 +313,6 @@ ANSWERS: Mapping[type[Exception], Callable[[Any], Response]] = {
     SemmemError: _unavailable,
 }
 """What each failure of a route is answered with, by the nearest kind of it that stands here."""
-
-
-def trouble(failure: SemmemError) -> str:
-    """Which part failed, and how. The failure's own message may name an address or a file."""
-    return next((words for kind, words in TROUBLES if isinstance(failure, kind)), "a part failed")
 
 
 def _code(place: tuple[str | int, ...]) -> str:

@@ -13,7 +13,6 @@ import hashlib
 import json
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -53,34 +52,29 @@ class BoundedProtocol(H11Protocol):
         if len(self.connections) > self._connections_max:
             transport.abort()
         else:
-            self._look_later()
+            self._timer = self.loop.call_later(self._head_timeout_s, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
 
-    def _look_later(self) -> None:
-        self._timer = self.loop.call_later(self._head_timeout_s, self._look)
-
     def _look(self) -> None:
         """Close when no request was under way, or came, since the last look."""
         under_way = self.cycle is not None and not self.cycle.response_complete
         if under_way or self.cycle is not self._looked_at:
             self._looked_at = self.cycle
-            self._look_later()
+            self._timer = self.loop.call_later(self._head_timeout_s, self._look)
         else:
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         """What no request can be made of is answered in the shape of every error."""
-        headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-        headers.append((b"content-length", str(len(NOT_HTTP)).encode()))
-        try:
+        length = str(len(NOT_HTTP)).encode()
+        headers = [(b"content-type", b"application/json"), (b"connection", b"close"), (b"content-length", length)]
+        with contextlib.suppress(h11.LocalProtocolError):  # something was answered already
             for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=NOT_HTTP), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
-        except h11.LocalProtocolError:  # something was answered already
-            pass
         self.transport.close()
 
 
@@ -129,15 +123,14 @@ class HttpListener:
 
     def bind(self) -> str:
         """Take the address, and tell it with the port that was chosen. Raises OSError naming it."""
-        host, _, port = self._address.rpartition(":")
-        host = host.strip("[]")
+        where, _, port = self._address.rpartition(":")
+        host = where.strip("[]")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._socket = socket.create_server(
-                (host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET
-            )
+            self._socket = socket.create_server((host, int(port)), family=family)
         except OSError as error:
             raise OSError(f"cannot listen for HTTP on {self._address}: {error.strerror}") from None
-        return f"{self._address.rpartition(':')[0]}:{self._socket.getsockname()[1]}"
+        return f"{where}:{self._socket.getsockname()[1]}"
 
     async def serve(self) -> None:
         """Serve until ``stop``."""
@@ -184,18 +177,17 @@ def create_health(ready: Ready, metrics_page: Callable[[], tuple[bytes, str]]) -
         return Response(page, media_type=media_type)
 
     routes = [Route("/healthz", live), Route("/readyz", readiness), Route("/metrics", scrape)]
-    return Starlette(routes=routes, middleware=[Middleware(_Bodiless)])
+    return Starlette(routes=routes, middleware=[Middleware(_bodiless)])
 
 
-class _Bodiless:
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+def _bodiless(app: ASGIApp) -> ASGIApp:
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and has_body(head_of(scope)):
             await PlainTextResponse("nothing here takes a body\n", 413, CLOSE)(scope, receive, send)
         else:
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
+
+    return call
 
 
 # --- the Studio -------------------------------------------------------------------------------------------------------
@@ -222,22 +214,14 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """``etag``: of the body, so that a browser that has it asks only whether it is still the same."""
-
-    body: bytes
-    media_type: str
-    etag: str
-
-
-def files() -> Mapping[str, File]:
-    """By name. Raises KeyError for a file whose kind has no media type."""
+def files() -> Mapping[str, Response]:
+    """By name, each with a digest of its body, so that a browser that has it asks only whether it is still the same.
+    Raises KeyError for a file whose kind has no media type."""
     found = {}
     for each in resources.files("semmem.management").joinpath("studio").iterdir():
-        suffix = each.name[each.name.rfind(".") :]
-        body = each.read_bytes()
-        found[each.name] = File(body, MEDIA_TYPES[suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+        body, media_type = each.read_bytes(), MEDIA_TYPES[each.name[each.name.rfind(".") :]]
+        etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        found[each.name] = Response(body, headers=HEADERS | {"etag": etag}, media_type=media_type)
     return found
 
 
@@ -249,10 +233,10 @@ def add_studio(api: FastAPI) -> None:
         file = known.get(request.path_params.get("name") or INDEX)
         if file is None:
             return PlainTextResponse("the Studio has no such page\n", 404, HEADERS)
-        headers = HEADERS | {"etag": file.etag}
-        if file.etag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        return Response(file.body, headers=headers, media_type=file.media_type)
+        etag = file.headers["etag"]
+        if etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=HEADERS | {"etag": etag})
+        return file
 
     async def to_studio(_request: Request) -> Response:
         return RedirectResponse(f"{OPEN_FOLDER}/", 307, HEADERS)

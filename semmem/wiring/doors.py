@@ -14,12 +14,11 @@ from semmem.extraction.screen import screen_text
 from semmem.extraction.storing import Storing
 from semmem.extraction.undoing import Undoing
 from semmem.lifecycle.holds import Holds
-from semmem.management.access import AccessRules, Tokens
-from semmem.management.audit import Audit, AuditFile, InOrder, to_stdout
+from semmem.management.access import AccessRules, RateLimits, RateRules, Tokens
+from semmem.management.audit import Audit, AuditFile, in_order, to_stdout
 from semmem.management.curation import Curation
 from semmem.management.door import DoorRules
 from semmem.management.memories import WriteScreen
-from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at
 from semmem.ports.events import Announce
 from semmem.retrieval.fence import Fence
@@ -104,7 +103,7 @@ def audit(settings: Settings, fence: Fence, announce: Announce) -> Audit | None:
         append = AuditFile(path, bytes_max=rules.file_bytes_max, files_max=rules.files_max)
     key = fence.derived(PURPOSE)
     name = partial(audit_name, key)
-    return Audit(InOrder(append), name, clock=time.time, reading=rules.reading, announce=announce)
+    return Audit(in_order(append), name, clock=time.time, reading=rules.reading, announce=announce)
 
 
 def audit_name(key: bytes, user: str) -> str:

@@ -190,7 +190,6 @@ class Workshop:
             doors.access(settings, tokens, self._web_tokens(settings.listeners.api.jwt)),
             announce=self.announce,
             door=doors.door(settings),
-            metadata=settings.listeners.api.fill(MetadataLimits, prefix="metadata_"),
             screening=doors.write_screen(settings, self.announce),
             more=[
                 curation_routes(doors.curation(settings, backends, self.announce, holds=one_line)),
@@ -247,6 +246,7 @@ class Workshop:
             create_wait_s=settings.memory.create_wait_s,
             ttl_s=lifetime_s(settings),
             showing=Showing(self.parts.shown, finds),
+            limits=settings.listeners.api.fill(MetadataLimits, prefix="metadata_"),
         )
 
     def _guard(self, settings: Settings, backends: Backends) -> Guards:

@@ -13,13 +13,12 @@ import httpx
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.management.access import AccessRules, Tokens
+from semmem.management.access import AccessRules, RateLimits, RateRules, Tokens
 from semmem.management.accounts_api import token_routes
 from semmem.management.api import create_api
-from semmem.management.audit import Audit, AuditFile, InOrder, audit_routes, to_stdout
+from semmem.management.audit import Audit, AuditFile, audit_routes, in_order, to_stdout
 from semmem.management.door import Guards
 from semmem.management.idempotency import Heard, Idempotency, IdempotencyRules
-from semmem.management.rate_limits import RateLimits, RateRules
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring.doors import audit_name
 from tests.core.management.test_api import ADMIN, ALICE, NOW, Api
@@ -239,9 +238,9 @@ def test_a_single_file_begins_anew_and_what_a_process_before_wrote_stays(tmp_pat
 
 
 async def test_lines_come_in_order_and_off_the_event_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write = InOrder(to_stdout)
+    write = in_order(to_stdout)
     for number in range(5):
         await write(f"line {number}")
     assert capsys.readouterr().out.split("\n")[:-1] == [f"line {number}" for number in range(5)]
     with pytest.raises(OSError, match="No such file"):
-        await InOrder(AuditFile(tmp_path / "nowhere" / "audit.jsonl", bytes_max=100, files_max=2))("line")
+        await in_order(AuditFile(tmp_path / "nowhere" / "audit.jsonl", bytes_max=100, files_max=2))("line")

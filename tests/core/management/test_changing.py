@@ -345,7 +345,8 @@ async def test_metadata_that_grows_by_merging_is_refused_at_the_limit_by_its_nam
 
 async def test_what_is_beyond_a_limit_already_may_be_changed_otherwise(api: Api) -> None:
     created = await api.add("User likes tea", metadata={"large": "x" * 16_000})
-    api.app = create_api(api.memories, AccessRules(admin_token="secret-token"), metadata=MetadataLimits(bytes_max=1000))
+    api.memories.limits = MetadataLimits(bytes_max=1000)
+    api.app = create_api(api.memories, AccessRules(admin_token="secret-token"))
     async with described_client(api.app) as client:
         url, whose = f"/v1/memory/{created['id']}", {"user_id": "alice"}
         changed = await client.put(url, params=whose, json={"importance": 0.9}, headers=ADMIN)

@@ -9,10 +9,9 @@ import httpx
 import pytest
 
 from semmem.backends.sql.journal import SqlJournal
-from semmem.management.access import AccessRules, Caller, CallerRole, Tokens
+from semmem.management.access import AccessRules, Buckets, Caller, CallerRole, RateLimits, RateRules, Tokens
 from semmem.management.api import create_api
 from semmem.management.door import Guards
-from semmem.management.rate_limits import Buckets, RateLimits, RateRules, name_of
 from semmem.ports.accounts import TokenRow
 from semmem.telemetry.metrics import Metrics
 from tests.core.management.test_api import ADMIN, ALICE, Api
@@ -116,7 +115,7 @@ def test_callers_have_names_of_their_own() -> None:
         Caller(CallerRole.USER, "alice"),
         Caller(CallerRole.USER, "bob"),
     ]
-    assert len({name_of(caller) for caller in callers}) == len(callers)
+    assert len({caller.name for caller in callers}) == len(callers)
 
 
 def test_only_so_many_are_known_and_the_one_who_called_last_stays() -> None:

@@ -61,7 +61,7 @@ def test_no_page_names_another_place() -> None:
     found = files()
     assert {name[name.rfind(".") :] for name in found} == set(MEDIA_TYPES)
     for name, file in found.items():
-        text = file.body.decode().replace("http://www.w3.org/2000/svg", "")
+        text = bytes(file.body).decode().replace("http://www.w3.org/2000/svg", "")
         assert "://" not in text, name
         assert "innerHTML" not in text, name
 
@@ -115,6 +115,6 @@ def test_only_so_many_ends_are_kept_and_only_of_requests() -> None:
 
 
 def test_the_studio_says_what_every_outcome_means() -> None:
-    told = files()["outcomes.js"].body.decode()
+    told = bytes(files()["outcomes.js"].body).decode()
     explained = set(re.findall(r"^  (\w+): \"", told, re.MULTILINE))
     assert explained == {outcome.value for outcome in Outcome}

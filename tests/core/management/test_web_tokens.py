@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from semmem.background import Tasks
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
+from semmem.management.routes import MetadataLimits
 from semmem.management.server import HttpListener
 from semmem.management.web_tokens import (
     FETCH_AGAIN_S,
@@ -166,7 +168,7 @@ async def test_without_keys_nobody_is_called_wrong() -> None:
     with pytest.raises(KeysUnavailable):
         await keys.believed().user_of(signed())
     access = AccessRules(web_tokens=keys.believed())
-    nothing: Any = None
+    nothing: Any = SimpleNamespace(limits=MetadataLimits())
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(create_api(nothing, access)), base_url="http://semmem"
     ) as client:

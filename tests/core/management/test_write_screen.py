@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -243,8 +244,8 @@ async def test_a_long_memory_id_is_refused(api: Api) -> None:
 async def test_what_the_store_never_takes_is_the_callers_error_and_an_outage_is_not(api: Api) -> None:
     new = {"content": "User likes tea", "user_id": "alice", "expires_at": "9999-12-31T23:59:59Z"}
     assert (await api.client.post("/v1/memory", json=new, headers=ADMIN)).status_code == 201
-    generous = MetadataLimits(bytes_max=10**9)
-    app = create_api(api.memories, AccessRules(admin_token="secret-token"), metadata=generous)
+    api.memories.limits = MetadataLimits(bytes_max=10**9)
+    app = create_api(api.memories, AccessRules(admin_token="secret-token"))
     client = described_client(app, base_url="http://localhost")
     refused = await client.post("/v1/memory", json=new | {"metadata": {"a": "x" * 70_000}}, headers=ADMIN)
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_REQUEST")
@@ -335,7 +336,8 @@ async def test_no_field_of_a_new_memory_is_a_failure(api: Api, members: dict[str
 
 @given(st.binary(max_size=80), st.binary(max_size=80))
 async def test_no_raw_path_and_query_is_a_failure(path: bytes, query: bytes) -> None:
-    app = create_api(None, AccessRules(admin_token="secret-token"), door=DoorRules())  # type: ignore[arg-type]
+    nothing: Any = SimpleNamespace(limits=MetadataLimits())
+    app = create_api(nothing, AccessRules(admin_token="secret-token"), door=DoorRules())
     answered: list[Any] = []
 
     async def receive() -> Any:
