@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
-from semmem.lifecycle.passages import PassageQuota
+from semmem.lifecycle.quota import PassageQuota
 from semmem.lifecycle.writes import remove
 from semmem.memory import MERGED, UNFOUNDED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
