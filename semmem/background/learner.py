@@ -123,9 +123,7 @@ class Learner:
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait for running batches; whatever is left is cancelled and claimed again when its lease runs out."""
-        done = await self._tasks.wait(timeout_s)
-        await self._tasks.cancel()
-        return done
+        return await self._tasks.drained(timeout_s)
 
 
 def _rest_s(rules: BatchRules) -> float:

@@ -57,6 +57,12 @@ class Tasks:
             await asyncio.wait(set(self._tasks), timeout=timeout_s)
         return not self._tasks
 
+    async def drained(self, timeout_s: float) -> bool:
+        """Wait for all of them, and cancel whatever is left then; whether nothing was."""
+        done = await self.wait(timeout_s)
+        await self.cancel()
+        return done
+
     async def cancel(self, timeout_s: float = CANCELLED_S) -> None:
         """Cancel all of them and wait until they have ended, at most ``timeout_s``: a library may swallow a
         cancellation, and the process shall end all the same."""

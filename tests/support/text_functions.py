@@ -842,6 +842,7 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.hiding_store.HidingStore.put": _NAMES,
     "lifecycle.hiding_store.HidingStore.puts_ended": _NAMES,
     "lifecycle.holds.Holds.held": _NAMES,
+    "lifecycle.holds.Lines.turn": _NAMES,
     "lifecycle.holds.hold": _NAMES,
     "lifecycle.hiding_store.Marks.after": _NAMES,
     "lifecycle.hiding_store.Marks.any_of": _NAMES,
