@@ -160,6 +160,6 @@ class Warming:
             users,
             seconds,
             self.counts[Preloaded.FAILED],
-            self.memories.bytes / 1e6,
+            self.memories.taken.bytes / 1e6,
             ", and there is room for no more" if self.counts[Preloaded.NO_ROOM] else "",
         )

@@ -40,7 +40,6 @@ from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, LongRequest, nobody_listens
 from semmem.ports.session_states import SessionState
 from semmem.request.body_work import BodyWork
-from semmem.request.head import RequestHead
 from semmem.request.permission import Permission
 from semmem.retrieval.context import estimate_tokens
 from semmem.retrieval.fence import Fence
@@ -115,7 +114,8 @@ class Compressor(Feature):
             return
         if sum(long.tokens) < self.rules.from_tokens:
             return
-        if is_switched_off(request.head):
+        # an unknown word restricts: somebody wanted something
+        if any(value.strip().lower() != "on" for value in request.head.headers.get(HEADER, ())):
             self.announce(LongRequest(OFF))
             return
         await self._long(long, pending.asker.allowed)
@@ -213,8 +213,3 @@ def _read(pending: PendingRequest, turn_id: str) -> _Long:
     """To estimate tokens takes as long as to read elements. Raises Malformed."""
     elements = pending.request.parsed.elements()
     return _Long(pending, turn_id, elements, [tokens_of([element]) for element in elements])
-
-
-def is_switched_off(head: RequestHead) -> bool:
-    """Whether the request asks for no compression. An unknown word restricts: somebody wanted something."""
-    return any(value.strip().lower() != "on" for value in head.headers.get(HEADER, ()))

@@ -89,7 +89,7 @@ def extracted(
     chosen, topic = list[_Sentence](), ""
     room = tokens_max - FRAME_TOKENS
     if written is not None:
-        told = SourceText("\n".join([*(part.text for part in parts), *_lines(before)]))
+        told = SourceText("\n".join([*(part.text for part in parts), *told_lines(before)]))
         topic = _usable(written.topic, told)
         chosen = [each for each in _as_sentences(written, len(found)) if _usable(each.text, told)]
     topic = topic or (before.topic if before else "") or _topic(parts)
@@ -133,11 +133,11 @@ def _filled(chosen: list[_Sentence], found: Sequence[_Sentence], room: int, *, a
 
 def _state(topic: str, chosen: Iterable[_Sentence]) -> CurrentState:
     in_order = sorted(chosen, key=lambda each: each.at)
-    told = {kind: tuple(each.text for each in in_order if each.kind == kind) for kind in _KINDS}
+    told = {kind: tuple(each.text for each in in_order if each.kind == kind) for kind in KINDS}
     return CurrentState(topic, **told)
 
 
-_KINDS = ("decisions", "facts", "answers", "open")
+KINDS = ("decisions", "facts", "answers", "open")
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -198,15 +198,16 @@ def _of_assistant(text: str) -> Iterator[tuple[str, str, float]]:
 
 def _as_sentences(state: CurrentState, at: int) -> Iterator[_Sentence]:
     """Those of a state, each worth as much as can be: it was chosen once."""
-    for kind in _KINDS:
+    for kind in KINDS:
         for text in getattr(state, kind):
             if each := _sentence(text, kind, 1.0, at):
                 yield each
                 at += 1
 
 
-def _lines(state: CurrentState | None) -> list[str]:
-    return [] if state is None else [state.topic, *(text for kind in _KINDS for text in getattr(state, kind))]
+def told_lines(state: CurrentState | None) -> list[str]:
+    """Its topic, then what it tells, a line each."""
+    return [] if state is None else [state.topic, *(text for kind in KINDS for text in getattr(state, kind))]
 
 
 def _usable(line: str, told: SourceText) -> str:

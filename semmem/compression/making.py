@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from semmem.compression.cutting import Part
-from semmem.compression.extractive import extracted
+from semmem.compression.extractive import KINDS, extracted, told_lines
 from semmem.extraction.answers import json_values
 from semmem.memory import Message, Role
 from semmem.ports.errors import ModelError, ModelRefused, SemmemError
@@ -48,7 +48,7 @@ class ModelWriter:
 
     def _shown(self, parts: Sequence[Part], before: CurrentState | None) -> list[str]:
         """With ``<`` escaped nothing can close anything around it."""
-        minutes = [] if before is None else [_line("minutes", _as_text(before))]
+        minutes = [] if before is None else [_line("minutes", "\n".join(told_lines(before)))]
         room = max(PART_CHARS_MIN, self.text_chars_max // max(1, len(parts)))
         said = [_line(part.role.value, _ends(part.text, room)) for part in parts[-self.text_chars_max :]]
         return minutes + said
@@ -58,19 +58,12 @@ def read_state(answer: str) -> CurrentState:
     """The state in a model's answer. Raises ModelRefused when there is none."""
     for value in json_values(answer):
         if isinstance(value, dict) and any(name in value for name in ("topic", "facts", "decisions")):
-            return CurrentState(
-                _text(value.get("topic")),
-                *(_texts(value.get(name)) for name in ("decisions", "facts", "answers", "open")),
-            )
+            return CurrentState(_text(value.get("topic")), *(_texts(value.get(kind)) for kind in KINDS))
     raise ModelRefused("the answer holds no state")
 
 
 def _line(who: str, text: str) -> str:
     return json.dumps({who: text}, ensure_ascii=False).replace("<", "\\u003c")
-
-
-def _as_text(state: CurrentState) -> str:
-    return "\n".join([state.topic, *state.decisions, *state.facts, *state.answers, *state.open])
 
 
 def _ends(text: str, chars_max: int) -> str:

@@ -22,7 +22,6 @@ from contextvars import Token
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any
 
 import requests
 from opentelemetry import trace
@@ -121,7 +120,8 @@ class OtelTracer(Tracer):
         return self._open(name, _context(at), SpanKind.INTERNAL) if at.traceparent else NOT_RECORDED
 
     def gather(self, name: str, traceparents: Sequence[str]) -> Span:
-        contexts = (_span_context(traceparent) for traceparent in dict.fromkeys(traceparents) if traceparent)
+        spans = (trace.get_current_span(_context(Place(each))) for each in dict.fromkeys(traceparents) if each)
+        contexts = (span.get_span_context() for span in spans)
         links = [Link(context) for context in contexts if context.is_valid][:LINKS_MAX]
         if not links and self.chance() >= self.ratio:
             return NOT_RECORDED
@@ -202,10 +202,6 @@ def _context(place: Place) -> Context:
     """Empty for what is no place."""
     carrier = {"traceparent": place.traceparent, "tracestate": place.tracestate}
     return _propagator.extract({} if place == NOWHERE else carrier, Context())
-
-
-def _span_context(traceparent: str) -> Any:
-    return trace.get_current_span(_context(Place(traceparent))).get_span_context()
 
 
 # --- on their way to a collector -------------------------------------------------------------------------------------

@@ -87,7 +87,8 @@ class TurnRecorder:
         if not messages.speak:
             if messages.of_others:  # what is answered is no turn of the user's
                 return CurrentTurn(scope, messages=messages)
-            return _extending(scope, before or await self._continued(conversation, scope))
+            before = before or await self._continued(conversation, scope)
+            return CurrentTurn(replace(scope, session=before.session), before.turn_id) if before else CurrentTurn(scope)
         session = await self.sessions.name(scope, conversation, now)
         scope, messages = Scope(scope.user, scope.project, scope.agent, session), messages.named(scope.user, session)
         said, after = next(messages.current_backwards()), await self._after(conversation, scope)
@@ -252,10 +253,6 @@ class TurnRecorder:
         ending = ending or (TurnEnding.ANSWERED if answer else TurnEnding.ANSWER_LOST)
         tail = storable(answer[-self.answer_bytes_max :]) if answer else None
         self.journal.offer(TurnClosed(turn_id, ending, at, answer=tail))
-
-
-def _extending(scope: Scope, before: AnsweredTurn | None) -> CurrentTurn:
-    return CurrentTurn(replace(scope, session=before.session), before.turn_id) if before else CurrentTurn(scope)
 
 
 def _kept_by_api(conversation: Conversation) -> bool:

@@ -94,7 +94,9 @@ class Consolidator:
 
         ``pairs`` is exhausted when enough was compared.
         """
-        ordered = sorted(memories, key=_informative, reverse=True)
+        ordered = sorted(
+            memories, key=lambda one: (len(content_words(one.content)), one.updated_at, one.id), reverse=True
+        )
         alike = cosines(ordered)
         taken: set[int] = set()
         for place, kept in enumerate(ordered):
@@ -121,10 +123,6 @@ async def unchanged(store: Store, memory: Memory) -> Memory | None:
     if current is None or current.version != memory.version or current.status is not MemoryStatus.ACTIVE:
         return None
     return current
-
-
-def _informative(memory: Memory) -> tuple[int, float, str]:
-    return len(content_words(memory.content)), memory.updated_at, memory.id
 
 
 def _merged(kept: Memory, others: Sequence[Memory]) -> Memory:

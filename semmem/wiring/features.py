@@ -19,6 +19,7 @@ from semmem.config.values import DAY_S
 from semmem.conversations.chains import Chained, Chains
 from semmem.conversations.feature import ConversationsFeature
 from semmem.conversations.tap import Tap
+from semmem.exchange.exchange import ExchangeRules
 from semmem.extraction.work import IN_THREAD
 from semmem.lifecycle.hiding_store import Marks
 from semmem.management.conversations import Conversations
@@ -28,7 +29,6 @@ from semmem.ports.embedder import shipped_for
 from semmem.ports.events import Announce
 from semmem.ports.usage import UsageRecords, user_name
 from semmem.request.body_work import BodyWork
-from semmem.request.exchange_rules import ExchangeRules
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.past_conversations import SHIPPED, LooksBack

@@ -26,7 +26,7 @@ from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import ExternalProcessor, MessageTimeouts, OpenStreams, no_streams
 from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.exchange import Exchange
-from semmem.exchange.explaining import Explaining
+from semmem.exchange.features import Explaining
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import Tokens

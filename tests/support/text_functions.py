@@ -22,8 +22,8 @@ from semmem.compression.making import read_state
 from semmem.compression.rendering import rendered
 from semmem.dialects import BY_NAME, Dialect, Malformed, Paths
 from semmem.dialects.answer import TextTail
-from semmem.dialects.json_size import holds_more_than
 from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
+from semmem.dialects.parsing import holds_more_than
 from semmem.dialects.request import controls
 from semmem.dialects.sse import EventStream
 from semmem.extraction import (
@@ -336,7 +336,7 @@ REGISTRY: Mapping[str, Call] = {
         for body in _bodies(t)
     ],
     "dialects.json_splice.read_elements": _elements,
-    "dialects.json_size.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
+    "dialects.parsing.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
     "dialects.request.controls": lambda t: controls(
         {name: msgspec.json.encode(_raw(t).decode()) for name in ("memory_config", "memory_context", "user")}
     ),
