@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from semmem.background.tasks import Outage
-from semmem.compression.known_states import KnownStates
+from semmem.compression.compressor import KnownStates
 from semmem.compression.making import Job, Making
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError

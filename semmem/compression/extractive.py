@@ -9,14 +9,13 @@ they were said.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import groupby
 from math import sqrt
 
 from msgspec import Struct
 
 from semmem.compression.cutting import Part
-from semmem.compression.rendering import FRAME_TOKENS, line_tokens
 from semmem.extraction.lasting.choose import is_decision
 from semmem.extraction.lasting.classifier import judge
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
@@ -24,6 +23,7 @@ from semmem.extraction.lasting.features import features
 from semmem.extraction.voice.hearing import heard
 from semmem.memory import Role
 from semmem.ports.session_states import CurrentState
+from semmem.retrieval.context import STATE_HEADER, estimate_tokens, fenced, neutralise
 from semmem.text.grounding import SourceText, content_words, names, numbers
 from semmem.text.screening import is_instruction, redact
 
@@ -237,3 +237,34 @@ def _trimmed(line: str, chars_max: int) -> str:
         return line
     cut = line[:chars_max]
     return f"{cut.rpartition(' ')[0] or cut[:-1]}…"
+
+
+# --- how the model sees it -------------------------------------------------------------------------------------------
+
+
+def rendered(state: CurrentState, mark: Callable[[str], str]) -> str:
+    """The block. The same state gives the same bytes."""
+    inside = "\n".join([STATE_HEADER, *lines(state)])
+    return fenced(inside, mark(inside))
+
+
+def lines(state: CurrentState) -> Iterator[str]:
+    """Topic, decisions, what was said, what was answered, what is open: one line each."""
+    if state.topic:
+        yield f"- Topic: {neutralise(state.topic)}"
+    for label, said in (
+        ("Decided", state.decisions),
+        ("Told", state.facts),
+        ("Answered", state.answers),
+        ("Open", state.open),
+    ):
+        yield from (f"- {label}: {line}" for each in said if (line := neutralise(each)))
+
+
+def line_tokens(text: str) -> int:
+    """What one line costs, at most."""
+    return estimate_tokens(f"- Answered: {neutralise(text)}\n")
+
+
+FRAME_TOKENS = estimate_tokens(fenced(STATE_HEADER, "0" * 16))
+"""What a state costs before it says anything."""

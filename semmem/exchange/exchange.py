@@ -35,9 +35,9 @@ from semmem.retrieval.ledger.anchors import anchors_of
 from semmem.retrieval.recall import Recall, Recalled
 from semmem.retrieval.showing import SessionRequest, Showing, Shown
 from semmem.turns.encodings import decoder_for
-from semmem.turns.ids import session_without_start
 from semmem.turns.observation import Observation, Ticket
 from semmem.turns.recorder import CurrentTurn, TurnRecorder
+from semmem.turns.sessions import session_without_start
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,9 @@ from semmem.memory import Answer, Conversation, Role, Scope, Turn, TurnEnding
 from semmem.ports import spans
 from semmem.ports.names import bounded, usable
 from semmem.ports.recording import TURN_CHARS_MAX, TurnClosed
-from semmem.turns.ids import turn_id
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import Chosen, Recovery, UnreadHistories, UnreadHistory
-from semmem.turns.sessions import AnsweredTurn, Sessions
+from semmem.turns.sessions import AnsweredTurn, Sessions, turn_id
 from semmem.turns.user_messages import UserMessage, UserMessages
 
 OBSERVING = ("observe", "single_filter")

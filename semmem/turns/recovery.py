@@ -19,9 +19,9 @@ from msgspec import Struct
 
 from semmem.memory import Conversation, Forgetting, Turn
 from semmem.ports.events import Announce, HistoryRead, nobody_listens
-from semmem.turns.ids import session_start
 from semmem.turns.recent import Recent
 from semmem.turns.seen import UNSEEN, Known, SeenMessages, Unread
+from semmem.turns.sessions import session_start
 from semmem.turns.user_messages import UserMessage, UserMessages
 
 EXAMINED_MAX = 10

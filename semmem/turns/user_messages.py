@@ -15,7 +15,7 @@ import msgspec
 
 from semmem.memory import Conversation, Role
 from semmem.text.digest import known_digest
-from semmem.turns.ids import message_id, session_without_start
+from semmem.turns.sessions import message_id, session_without_start
 
 _USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
 """Looked up once: each look costs more than comparing."""

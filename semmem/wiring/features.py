@@ -11,8 +11,7 @@ from decimal import Decimal
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.derived import StateMaker, TalkPlacer
 from semmem.background.writers import ConversationWriter, UsageRetention, UsageWriter
-from semmem.compression.compressor import CompressionRules, Compressor
-from semmem.compression.known_states import KnownStates
+from semmem.compression.compressor import CompressionRules, Compressor, KnownStates
 from semmem.compression.making import Making, ModelWriter
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S

@@ -12,8 +12,7 @@ from typing import Any
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.background.derived import StateMaker
-from semmem.compression.compressor import CompressionRules, Compressor
-from semmem.compression.known_states import KnownStates
+from semmem.compression.compressor import CompressionRules, Compressor, KnownStates
 from semmem.compression.making import Making, ModelWriter
 from semmem.exchange import Exchange, RequestResult
 from semmem.exchange.exchange import ExchangeRules
