@@ -29,18 +29,14 @@ class BatchQueue(Protocol):
     """Where batches are claimed. Several processes may claim from one. Raises JournalError."""
 
     async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
-        """Lease the next due batch. A user with a leased batch is passed over, so one user's batches never overlap.
-
-        An expired lease makes the same batch (same id, facts and applied) claimable again with ``attempt`` + 1.
-        """
+        """Lease the next due batch. A user with a leased batch is passed over, so one user's batches never overlap. An
+        expired lease makes the same batch (same id, facts and applied) claimable again with ``attempt`` + 1."""
 
 
 @dataclass(eq=False)
 class Learner:
-    """Claims batches and learns from them, ``concurrency`` at a time, looking every ``poll_interval_s``.
-
-    ``last_write`` is another value after each write to the journal; by default it always is.
-    """
+    """Claims batches and learns from them, ``concurrency`` at a time, looking every ``poll_interval_s``. ``last_write``
+    is another value after each write to the journal; by default it always is."""
 
     journal: BatchQueue
     learn: Callable[[Batch], Awaitable[object]]
@@ -70,10 +66,8 @@ class Learner:
         self._nudged.set()
 
     async def run(self, can_learn: Callable[[], bool] = lambda: True) -> None:
-        """Learn until cancelled; running batches go on until ``drained``.
-
-        Nothing is claimed unless ``can_learn``: a batch that is claimed in vain has used up one of its tries.
-        """
+        """Learn until cancelled; running batches go on until ``drained``. Nothing is claimed unless ``can_learn``: a
+        batch that is claimed in vain has used up one of its tries."""
         while True:
             if not can_learn() or not await self._claim_one():
                 await self._pause()

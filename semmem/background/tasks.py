@@ -76,10 +76,8 @@ class Tasks:
 
 
 class OffloadThreads:
-    """Threads for work that would hold up the event loop. What has not begun when its caller gives up is left.
-
-    One by default: each that computes delays the event loop by some milliseconds now and then.
-    """
+    """Threads for work that would hold up the event loop. What has not begun when its caller gives up is left. One by
+    default: each that computes delays the event loop by some milliseconds now and then."""
 
     def __init__(self, threads: int = 1) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="semmem-large-body")

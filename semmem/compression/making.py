@@ -101,11 +101,8 @@ class Job(Struct, frozen=True):
 
 @dataclass(eq=False, repr=False)
 class Making:
-    """Makes states and has them kept.
-
-    ``tokens_max``: estimated tokens of a state's block. ``ttl_s``: how long a state lives. ``work`` reads texts, in
-    ``budget_s`` seconds of processor time.
-    """
+    """Makes states and has them kept. ``tokens_max``: estimated tokens of a state's block. ``ttl_s``: how long a state
+    lives. ``work`` reads texts, in ``budget_s`` seconds of processor time."""
 
     states: SessionStates
     work: TextWork

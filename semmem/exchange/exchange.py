@@ -42,10 +42,8 @@ from semmem.turns.sessions import session_without_start
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRules:
-    """Bytes, and seconds for ``phase_s``: the whole request phase after the body arrived.
-
-    ``reading``: what a request may hold; ``paths``: those of the APIs.
-    """
+    """Bytes, and seconds for ``phase_s``: the whole request phase after the body arrived. ``reading``: what a request
+    may hold; ``paths``: those of the APIs."""
 
     request_body_bytes_max: int = 16 * 1024 * 1024
     answer_bytes_max: int = 64 * 1024
@@ -89,10 +87,8 @@ class Exchange:
     async def request(
         self, head: RequestHead, body: bytes, *, extend_deadline: ExtendDeadline = no_extension
     ) -> RequestResult:
-        """The request phase. Never raises for anything that a client, a store or a model can do.
-
-        ``extend_deadline`` is awaited when a model makes the phase longer than usual, with how many seconds longer.
-        """
+        """The request phase. Never raises for anything that a client, a store or a model can do. ``extend_deadline`` is
+        awaited when a model makes the phase longer than usual, with how many seconds longer."""
         dialect = self.rules.paths.dialect(head.path)
         if dialect is None:
             return RequestResult(Outcome.OTHER_PATH)

@@ -70,9 +70,7 @@ class Receipt:
 
 class ErasurePending(Exception):
     """Not everything is erased yet. It is hidden, remembered, and will be finished. ``receipt``: what went already.
-
-    ``remembered``: the journal has it too, so that it outlives this process.
-    """
+    ``remembered``: the journal has it too, so that it outlives this process."""
 
     def __init__(self, receipt: Receipt, *, remembered: bool) -> None:
         super().__init__("the erasure is pending")
@@ -155,10 +153,8 @@ class Erasure:
         return receipt
 
     async def forget_memory(self, scope: Scope, memory_id: str) -> Receipt | None:
-        """Erase one memory with its versions and statistics; None when the scope has none with this id.
-
-        Whoever is writing it just then sees the mark, and may have taken it out before this does: it is erased as well.
-        """
+        """Erase one memory with its versions and statistics; None when the scope has none with this id. Whoever is
+        writing it just then sees the mark, and may have taken it out before this does: it is erased as well."""
         was_there = await self._is_there(scope, memory_id)
         receipt = await self._forget(Forgetting(scope, self._now(scope.user), memory_id=memory_id))
         if receipt.memories:
@@ -173,10 +169,8 @@ class Erasure:
             return False
 
     async def load(self) -> None:
-        """Hide and remember what other processes, or this one before it was started again, did not finish.
-
-        Raises JournalError.
-        """
+        """Hide and remember what other processes, or this one before it was started again, did not finish. Raises
+        JournalError."""
         for what in await self.records.pending_erasures(limit=self.pending_max):
             if what not in self._pending:
                 self._remember(what).marked = True
@@ -203,9 +197,7 @@ class Erasure:
 
     async def _ahead(self, scope: Scope, types: Sequence[MemoryType]) -> list[str]:
         """What the clock says will be said: it was said before the clock was set back, or where another goes ahead.
-
-        They go one by one. A mark at so late a time would turn away what is said from now until then.
-        """
+        They go one by one. A mark at so late a time would turn away what is said from now until then."""
         now, left = self.clock(), list[Memory]()
         for kinds in (types, *([] if types else [PASSAGES])):
             left += await list_all(self.everything, scope, types=kinds)
@@ -299,9 +291,7 @@ class Erasure:
 
     async def _unsay_first(self, what: Forgetting) -> Counter[str] | None:
         """Before anything is hidden: a batch that no longer saw the memory would write what its turn says as a new one.
-
-        None when it could not be done, or not in time; it is done before the memory is removed then.
-        """
+        None when it could not be done, or not in time; it is done before the memory is removed then."""
         try:
             async with asyncio.timeout(self.wait_s):
                 return await self._unsay(what)

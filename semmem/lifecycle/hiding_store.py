@@ -83,10 +83,8 @@ HITS_MAX = 10_000
 
 
 class HidingStore(StoreWrapper):
-    """A Store around ``everything``, which goes on showing that to whoever has to remove it.
-
-    ``put`` raises Erased for what ``marks`` cover. The other users pay a look into a dictionary.
-    """
+    """A Store around ``everything``, which goes on showing that to whoever has to remove it. ``put`` raises Erased for
+    what ``marks`` cover. The other users pay a look into a dictionary."""
 
     def __init__(self, everything: Store, marks: Marks) -> None:
         super().__init__(everything)

@@ -44,10 +44,8 @@ class Deadline:
 
 
 class Question(Struct, frozen=True):
-    """What is asked of a user's memories: by whom, when, and until when.
-
-    ``scope`` has the session, where one is known; ``now`` is in seconds since the epoch.
-    """
+    """What is asked of a user's memories: by whom, when, and until when. ``scope`` has the session, where one is known;
+    ``now`` is in seconds since the epoch."""
 
     conversation: Conversation
     scope: Scope

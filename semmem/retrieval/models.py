@@ -198,10 +198,7 @@ def _is_grounded(question: str, shown: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Reranking:
     """The best candidates in a reranker's order, in their own whenever that does not help: at most ``candidates_max``
-    hits per request, ``timeout_s`` seconds.
-
-    Reranked is announced for each request that asked.
-    """
+    hits per request, ``timeout_s`` seconds. Reranked is announced for each request that asked."""
 
     reranker: Reranker
     timeout_s: float = 0.1

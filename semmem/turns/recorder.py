@@ -57,10 +57,8 @@ class CurrentTurn(Struct, frozen=True):
 
 @dataclass(eq=False)
 class TurnRecorder:
-    """Makes turns of requests and answers, and offers them to the journal.
-
-    ``turn_chars_max`` characters are kept of a user's text, ``answer_bytes_max`` of an answer.
-    """
+    """Makes turns of requests and answers, and offers them to the journal. ``turn_chars_max`` characters are kept of a
+    user's text, ``answer_bytes_max`` of an answer."""
 
     sessions: Sessions
     journal: TurnJournal

@@ -45,9 +45,7 @@ class Unread(Exception):
 
 class Known(Struct, frozen=True):
     """What is known of some words in a conversation: at which ordinals they were journalled or declined, and when.
-
-    ``passed``: they stood in a history and were left alone there.
-    """
+    ``passed``: they stood in a history and were left alone there."""
 
     journalled: Mapping[int, float] = field(default_factory=dict)
     declined: Mapping[int, float] = field(default_factory=dict)

@@ -23,10 +23,8 @@ _DERIVED_SESSION = re.compile(r"(s_[0-9a-f]{32})\.[0-9]+")
 
 
 def session_key(scope: Scope, conversation: Conversation) -> str:
-    """A name for a conversation that has none: its user, project, system prompt and first user message, hashed.
-
-    The same words at another time are another session: see Sessions.
-    """
+    """A name for a conversation that has none: its user, project, system prompt and first user message, hashed. The
+    same words at another time are another session: see Sessions."""
     messages = conversation.messages
     system = next((text for m in messages if m.role is _SYSTEM and (text := m.text.strip())), "")
     first = next((m.text for m in messages if m.role is _USER), "")
@@ -57,10 +55,8 @@ def chained_session(user: str, answer_id: str) -> str:
 
 
 def turn_id(scope: Scope, ordinal: int, user_text: str, after: str = "") -> str:
-    """The same for a retry, a regeneration or a tool-call continuation; another for an edited history.
-
-    ``after`` is the answer that this request goes on from, where the API keeps the history and ``ordinal`` says little.
-    """
+    """The same for a retry, a regeneration or a tool-call continuation; another for an edited history. ``after`` is the
+    answer that this request goes on from, where the API keeps the history and ``ordinal`` says little."""
     return "t_" + known_digest(scope.user, scope.session or "", str(ordinal), user_text, *([after] if after else []))
 
 
@@ -77,9 +73,7 @@ class SessionRecords(Protocol):
 
     async def session_start(self, user: str, session_key: str, *, seen_since: float) -> float | None:
         """When the session with this derived key began, if one of its turns was opened at or after ``seen_since``.
-
-        Sessions derived from words are named ``<session_key>.<start as integer seconds>``.
-        """
+        Sessions derived from words are named ``<session_key>.<start as integer seconds>``."""
 
     async def turn_of_answer(self, user: str, answer_id: str) -> tuple[str, str] | None:
         """Turn id and session of the user's turn that was answered under this name."""

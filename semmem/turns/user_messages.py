@@ -23,9 +23,7 @@ _USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
 
 class UserMessage(msgspec.Struct, frozen=True):
     """One user message that has text. ``ordinal`` counts the request's user messages, those without text too, from 1.
-
-    ``id`` is the same wherever in the conversation the words stand. ``text`` is stripped, else as it came.
-    """
+    ``id`` is the same wherever in the conversation the words stand. ``text`` is stripped, else as it came."""
 
     id: str
     ordinal: int

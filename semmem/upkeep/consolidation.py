@@ -64,9 +64,7 @@ class Consolidator:
 
     async def merge(self, groups: Iterable[Group], *, hold_id: str, now: float) -> int:
         """Merge groups under a hold of their user; how many memories were superseded. Raises StoreError, JournalError.
-
-        Groups of which anything changed since they were found are left alone.
-        """
+        Groups of which anything changed since they were found are left alone."""
         writes = Writes(self.store, self.records, hold_id)
         return sum([await self._merge(group, writes, now) for group in groups])
 
@@ -91,9 +89,7 @@ class Consolidator:
 
     def _bucket(self, memories: list[Memory], pairs: Iterator[int]) -> Iterable[Group]:
         """Each memory joins the first it says the same as; the most informative stays, of equal ones the newest.
-
-        ``pairs`` is exhausted when enough was compared.
-        """
+        ``pairs`` is exhausted when enough was compared."""
         ordered = sorted(
             memories, key=lambda one: (len(content_words(one.content)), one.updated_at, one.id), reverse=True
         )

@@ -182,10 +182,8 @@ class Decision:
     def request_alone(
         self, text: str, vector: Vector, *, wants: bool = False, said: RequestWords | None = None
     ) -> RequestVerdict | None:
-        """What can be said of a request where there is no memory to show: what it is for, by its class alone.
-
-        None where the decision is uncalibrated.
-        """
+        """What can be said of a request where there is no memory to show: what it is for, by its class alone. None
+        where the decision is uncalibrated."""
         trained = self._trained
         if trained is None or not _is_for(trained, vector):
             return None
