@@ -64,10 +64,6 @@ class AtOnceLearner:
         self._lines = Lines()  # a correction comes after what it corrects
         self._under_way: set[str] = set()
 
-    def use(self, at_once: AtOnce, settling: Settling) -> None:
-        """Learn so from now on."""
-        self.at_once, self.settling = at_once, settling
-
     def __len__(self) -> int:
         return len(self._tasks)
 

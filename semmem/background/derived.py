@@ -54,10 +54,6 @@ class StateMaker:
         """How many wait, the one that is being made among them."""
         return len(self._waiting) + (self._current is not None)
 
-    def use(self, making: Making) -> None:
-        """Make states by this from now on."""
-        self.making = making
-
     def offer(self, job: Job) -> None:
         session = (job.user, job.session)
         if session == self._current or self._was_refused(job):

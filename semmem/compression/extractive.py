@@ -167,7 +167,7 @@ def _sentence(text: str, kind: str, worth: float, at: int) -> _Sentence | None:
 
 def _of_user(text: str, *, unanswered: bool) -> Iterator[tuple[str, str, float]]:
     """What the user states, decides and asks, with what each is worth by itself."""
-    written = squeezed(heard(_ends(text)).text)
+    written = squeezed(heard(ends(text)).text)
     found = clauses(written, clauses_max=CLAUSES_MAX)
     judged = judge(features(found), None)
     pairs = zip(found, judged, strict=True)
@@ -190,7 +190,7 @@ def _written(text: str, sentence: Sequence[Clause]) -> str:
 
 def _of_assistant(text: str) -> Iterator[tuple[str, str, float]]:
     """Figures and names; courtesy and advice have neither."""
-    for line in _SENTENCE_END.split(_ends(text))[:SENTENCES_MAX]:
+    for line in _SENTENCE_END.split(ends(text))[:SENTENCES_MAX]:
         said = _LIST_MARK.sub("", line).strip()
         if said and not said.endswith("?") and (_DIGIT.search(said) or names(said)):
             yield said, "answers", _ANSWERED
@@ -226,9 +226,10 @@ def _topic(parts: Sequence[Part]) -> str:
     return "" if is_instruction(topic) else topic
 
 
-def _ends(text: str) -> str:
-    half = PART_CHARS_MAX // 2
-    return text if len(text) <= PART_CHARS_MAX else f"{text[:half]}\n{text[-half:]}"
+def ends(text: str, chars_max: int = PART_CHARS_MAX, gap: str = "\n") -> str:
+    """Of a longer text its beginning and its end."""
+    half = chars_max // 2
+    return text if len(text) <= chars_max else f"{text[:half]}{gap}{text[-half:]}"
 
 
 def _trimmed(line: str, chars_max: int) -> str:

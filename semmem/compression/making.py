@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from semmem.compression.cutting import Part
-from semmem.compression.extractive import KINDS, extracted, told_lines
+from semmem.compression.extractive import KINDS, ends, extracted, told_lines
 from semmem.extraction.answers import json_values
 from semmem.memory import Message, Role
 from semmem.ports.errors import ModelError, ModelRefused, SemmemError
@@ -50,7 +50,7 @@ class ModelWriter:
         """With ``<`` escaped nothing can close anything around it."""
         minutes = [] if before is None else [_line("minutes", "\n".join(told_lines(before)))]
         room = max(PART_CHARS_MIN, self.text_chars_max // max(1, len(parts)))
-        said = [_line(part.role.value, _ends(part.text, room)) for part in parts[-self.text_chars_max :]]
+        said = [_line(part.role.value, ends(part.text, room, " … ")) for part in parts[-self.text_chars_max :]]
         return minutes + said
 
 
@@ -64,11 +64,6 @@ def read_state(answer: str) -> CurrentState:
 
 def _line(who: str, text: str) -> str:
     return json.dumps({who: text}, ensure_ascii=False).replace("<", "\\u003c")
-
-
-def _ends(text: str, chars_max: int) -> str:
-    half = chars_max // 2
-    return text if len(text) <= chars_max else f"{text[:half]} … {text[-half:]}"
 
 
 def _text(value: object) -> str:

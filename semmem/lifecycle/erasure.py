@@ -144,7 +144,7 @@ class Erasure:
         Raises ErasurePending, ErasuresFull when nothing was done and nothing is remembered, and StoreError when it
         cannot be looked whether that was all.
         """
-        now = self._now(scope.user)
+        now = self.marks.after(scope.user, self.clock())
         receipt = await self._forget(Forgetting(scope, now if until is None else min(until, now), tuple(types)))
         if until is not None:
             return receipt
@@ -155,18 +155,14 @@ class Erasure:
     async def forget_memory(self, scope: Scope, memory_id: str) -> Receipt | None:
         """Erase one memory with its versions and statistics; None when the scope has none with this id. Whoever is
         writing it just then sees the mark, and may have taken it out before this does: it is erased as well."""
-        was_there = await self._is_there(scope, memory_id)
-        receipt = await self._forget(Forgetting(scope, self._now(scope.user), memory_id=memory_id))
+        was_there = False
+        with suppress(SemmemError):
+            was_there = await self.store.get(scope, memory_id) is not None
+        receipt = await self._forget(Forgetting(scope, self.marks.after(scope.user, self.clock()), memory_id=memory_id))
         if receipt.memories:
             return receipt
         is_gone = was_there and await self.everything.get(scope, memory_id) is None
         return replace(receipt, memories=1) if is_gone else None
-
-    async def _is_there(self, scope: Scope, memory_id: str) -> bool:
-        try:
-            return await self.store.get(scope, memory_id) is not None
-        except SemmemError:
-            return False
 
     async def load(self) -> None:
         """Hide and remember what other processes, or this one before it was started again, did not finish. Raises
@@ -187,13 +183,8 @@ class Erasure:
             self._ended(FINISHED, progress.receipt())
         return len(self._pending)
 
-    # --- inside ------------------------------------------------------------------------------------------------------
-
     def _ended(self, result: str, receipt: Receipt) -> None:
         self.announce(ErasureEnded(result, receipt.turns, receipt.halves, receipt.memories, receipt.sentences))
-
-    def _now(self, user: str) -> float:
-        return self.marks.after(user, self.clock())
 
     async def _ahead(self, scope: Scope, types: Sequence[MemoryType]) -> list[str]:
         """What the clock says will be said: it was said before the clock was set back, or where another goes ahead.

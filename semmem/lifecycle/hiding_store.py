@@ -91,8 +91,6 @@ class HidingStore(StoreWrapper):
         self.everything, self.marks = everything, marks
         self._putting = UnderWay()
 
-    # --- writes ------------------------------------------------------------------------------------------------------
-
     async def put(self, scope: Scope, memory: Memory) -> None:
         if self.marks.cover(memory):
             raise Erased("said before its scope was erased")
@@ -102,8 +100,6 @@ class HidingStore(StoreWrapper):
     async def puts_ended(self, user: str) -> None:
         """Return when the user's writes that are under way now have ended, however they did."""
         await self._putting.ended(user)
-
-    # --- reads -------------------------------------------------------------------------------------------------------
 
     async def search(
         self,

@@ -292,8 +292,6 @@ class Recall:
             composed.compacted,
         )
 
-    # --- steps -------------------------------------------------------------------------------------------------------
-
     def _reason(self, question: Question) -> Outcome | None:
         """Why nothing is searched for, and nothing is embedded."""
         controls = question.conversation.controls

@@ -151,8 +151,6 @@ class Showing:
         blocks = tuple(sorted(shown, key=lambda block: (block.anchor != START, block.shown_at)))
         return Before(blocks=blocks, tokens=sum(block.tokens for block in blocks))
 
-    # --- steps -------------------------------------------------------------------------------------------------------
-
     async def _found(self, asked: SessionRequest, find: Find, before: Before) -> Recalled:
         recalled = await find(before)
         if recalled.hits:

@@ -170,7 +170,7 @@ class TurnRecorder:
         if chosen.unread:
             self.unread.keep(conversation, UnreadHistory(turn, messages, after))
         if accepted and chosen.complete and not _kept_by_api(conversation):
-            self.recovery.seen.settle(messages.key, chosen.current[-1])
+            self.recovery.seen.settled.put(messages.key, chosen.current[-1].place)
             self.unread.settled(messages.key)
         if self.capture == "history" and not _kept_by_api(conversation):
             self._close_from_history(messages, turn)

@@ -98,7 +98,7 @@ class Recovery:
         current = [*islice(messages.current_backwards(), newest)][::-1]
         if messages.current_count > newest:
             self._count("over_limit", messages.current_count - newest)
-        past = self._unsettled(messages, self.seen.settled(messages.key)) if history else []
+        past = self._unsettled(messages, self.seen.settled.get(messages.key)) if history else []
         doubtful = current if messages.answered else current[:-1]
         complete = read = True
         asked = bool(past)

@@ -291,8 +291,8 @@ class Front:
         self.server.use(serving.processor)
         parts.learner.use(learning.learn(learns.batches, shop.announce, shop.tracer), learns.rules)
         if parts.at_once is not None:
-            parts.at_once.use(learns.reading, learns.batches.settling)
-        parts.compression.maker.use(serving.making)
+            parts.at_once.at_once, parts.at_once.settling = learns.reading, learns.batches.settling
+        parts.compression.maker.making = serving.making
         tell_from(serving.settings.log.level)
         closing = parts.opened.clients.close_others(serving.settings, after_s=former.memory.extraction.lease_s)
         shop.spawn("close models", closing)

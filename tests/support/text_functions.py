@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from semmem.compression.cutting import Part
-from semmem.compression.extractive import extracted, rendered
+from semmem.compression.extractive import ends, extracted, rendered
 from semmem.compression.making import read_state
 from semmem.dialects import BY_NAME, Dialect, Malformed, Paths
 from semmem.dialects.answer import TextTail
@@ -454,6 +454,7 @@ REGISTRY: Mapping[str, Call] = {
     "compression.extractive.extracted": lambda t: extracted(
         (Part(Role.USER, t), Part(Role.ASSISTANT, t)), CurrentState(t, (t,)), None, 650
     ),
+    "compression.extractive.ends": ends,
     "compression.extractive.rendered": lambda t: rendered(CurrentState(t, (t,)), lambda _inside: "0" * 16),
     "dialects.elements.elements_of": _parted,
     # retrieval
@@ -862,7 +863,5 @@ NEEDLESS: Mapping[str, str] = {
     "turns.seen.SeenMessages.declined_anonymously": _NAMES,
     "turns.seen.SeenMessages.forgotten_at": _NAMES,
     "turns.seen.SeenMessages.is_shared": _NAMES,
-    "turns.seen.SeenMessages.settle": _NAMES,
-    "turns.seen.SeenMessages.settled": _NAMES,
 }
 """Not measured, and why."""

@@ -240,7 +240,7 @@ class HotMemories(StoreWrapper):
 
     def all_changed_elsewhere(self) -> None:
         """Another process may have changed anybody's: each is read anew when it is asked for."""
-        self._fresh.doubt_all(self._clock())
+        self._fresh.all_doubted_at = self._clock()
         self._ahead.clear()
         for load in self._loading.values():
             load.overtaken = True
