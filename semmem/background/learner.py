@@ -7,11 +7,10 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Protocol
 
-from semmem.background.tasks import Outage, Tasks
+from semmem.background.tasks import Outage, Tasks, ends_within
 from semmem.extraction.drift import DriftWatch
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder, EmbedderWrapper
@@ -110,9 +109,7 @@ class Learner:
             self._slots.release()
 
     async def _pause(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.poll_interval_s):
-                await self._nudged.wait()
+        await ends_within(self._nudged.wait(), self.poll_interval_s)
         self._nudged.clear()
 
     async def drained(self, timeout_s: float) -> bool:

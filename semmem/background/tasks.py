@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -16,6 +16,16 @@ log = logging.getLogger(__name__)
 
 CANCELLED_S = 10.0
 """So long a cancelled task has to end."""
+
+
+async def ends_within(work: Awaitable[object], timeout_s: float) -> bool:
+    """Wait for it so long at most; whether it has ended."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await work
+    except TimeoutError:
+        return False
+    return True
 
 
 class Tasks:

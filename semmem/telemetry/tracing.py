@@ -36,6 +36,7 @@ from opentelemetry.trace import Link, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import Counter
 
+from semmem.background.tasks import ends_within
 from semmem.memory import Scope
 from semmem.ports.spans import (
     CURRENT,
@@ -276,11 +277,7 @@ class SpanExport(SpanProcessor):
     async def run(self) -> None:
         """Send until cancelled."""
         while True:
-            try:
-                async with asyncio.timeout(self.interval_s):
-                    await self._full.wait()
-            except TimeoutError:
-                pass
+            await ends_within(self._full.wait(), self.interval_s)
             self._full.clear()
             await self.flush()
 
@@ -292,12 +289,7 @@ class SpanExport(SpanProcessor):
 
     async def drained(self, timeout_s: float) -> bool:
         """Send what waits, for the last time; False when ``timeout_s`` was not enough."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self.flush()
-        except TimeoutError:
-            return False
-        return True
+        return await ends_within(self.flush(), timeout_s)
 
     def close(self) -> None:
         """Try nothing any more; what is being sent ends soon."""
