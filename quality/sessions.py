@@ -18,8 +18,7 @@ from quality.folder import Folder, Row
 from quality.scores import Json, Share, each, mean
 from quality.wiring import Semmem
 from semmem.compression.cutting import cut, parts_of, replaceable, tokens_of
-from semmem.compression.extractive import extracted
-from semmem.compression.rendering import line_tokens, rendered
+from semmem.compression.extractive import extracted, line_tokens, rendered
 from semmem.dialects import DIALECTS
 from semmem.memory import Replacement, Role
 from semmem.retrieval.context import estimate_tokens

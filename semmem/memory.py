@@ -193,11 +193,8 @@ class Past(msgspec.Struct, frozen=True):
 
 
 class Controls(msgspec.Struct, frozen=True):
-    """What a request asks of memory in its own body. None means it did not say.
-
-    ``limit`` is a count of memories, ``threshold`` a cosine. ``claimed_user`` is unverified: believed only where the
-    operator said so.
-    """
+    """What a request asks of memory in its own body. None means it did not say. ``limit`` is a count of memories,
+    ``threshold`` a cosine. ``claimed_user`` is unverified: believed only where the operator said so."""
 
     enabled: bool | None = None
     auto_store: bool | None = None
@@ -333,10 +330,8 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class TurnEnding(StrEnum):
-    """How a turn ended: the word in the journal and the metric's label.
-
-    The last two are of no turn: they are said of a message of the user's, by its place in the conversation.
-    """
+    """How a turn ended: the word in the journal and the metric's label. The last two are of no turn: they are said of a
+    message of the user's, by its place in the conversation."""
 
     ANSWERED = "answered"
     ANSWER_LOST = "answer_lost"  # incomplete, not 2xx, or unreadable
@@ -441,11 +436,8 @@ SKEW_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """What shall be gone: everything in a scope that was said at ``at`` or before.
-
-    ``types`` narrows it to memories of these kinds, ``memory_id`` to one memory, whenever that was said; turns are then
-    not touched.
-    """
+    """What shall be gone: everything in a scope that was said at ``at`` or before. ``types`` narrows it to memories of
+    these kinds, ``memory_id`` to one memory, whenever that was said; turns are then not touched."""
 
     scope: Scope
     at: float

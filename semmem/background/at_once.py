@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import KW_ONLY, InitVar, dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, InitVar, dataclass
 
 from semmem.background.tasks import Outage, Tasks
 from semmem.extraction.at_once import AtOnce, Found
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.extraction.settling import Settling
-from semmem.lifecycle.holds import Busy, Holds
+from semmem.lifecycle.holds import Busy, Holds, Lines
 from semmem.memory import Turn, TurnEnding
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
@@ -31,14 +30,6 @@ RETRY_S, RETRY_FACTOR, RETRY_MAX_S = 0.1, 1.5, 1.0
 """How long is waited before the first further look, how much longer before each next one, and at most."""
 LEFT_FOR_S, LEFT_MAX = 300.0, 100
 """Turns that were left longer ago are their batch's, and so many are taken up at a time."""
-
-
-@dataclass(slots=True)
-class _Line:
-    """``asyncio.Lock`` lets in whoever came first: a correction comes after what it corrects."""
-
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    waiting: int = 0
 
 
 @dataclass(eq=False)
@@ -70,12 +61,8 @@ class AtOnceLearner:
         self._slots = asyncio.Semaphore(concurrency)
         self._outage = Outage(log, "look for turns that were left", level=logging.WARNING)
         self._tasks = Tasks()
-        self._lines: dict[str, _Line] = {}
+        self._lines = Lines()  # a correction comes after what it corrects
         self._under_way: set[str] = set()
-
-    def use(self, at_once: AtOnce, settling: Settling) -> None:
-        """Learn so from now on."""
-        self.at_once, self.settling = at_once, settling
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -112,9 +99,7 @@ class AtOnceLearner:
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait for what is under way; the batch of whatever is left learns from it."""
-        done = await self._tasks.wait(timeout_s)
-        await self._tasks.cancel()
-        return done
+        return await self._tasks.drained(timeout_s)
 
     def _accept(self, turn_id: str, ended_at: float, trace: str) -> None:
         if len(self._tasks) >= self.queue_max:
@@ -150,7 +135,7 @@ class AtOnceLearner:
             return None
         current().about(turn.scope)
         found: Found | None = None
-        async with self._line(turn.scope.user):
+        async with self._lines.turn(turn.scope.user):
             for pause_s in _pauses():
                 if self.can_learn():
                     async with self._slots:
@@ -184,18 +169,6 @@ class AtOnceLearner:
         gone = await self.settling.take_back(turn, batch=hold_id, now=self.clock())
         removals = tuple(removal for placed, _ in gone for removal in placed.removals)
         return BatchResult("refused", removals=removals) if removals else None
-
-    @asynccontextmanager
-    async def _line(self, user: str) -> AsyncIterator[None]:
-        line = self._lines.setdefault(user, _Line())
-        line.waiting += 1
-        try:
-            async with line.turn:
-                yield
-        finally:
-            line.waiting -= 1
-            if not line.waiting:
-                del self._lines[user]
 
 
 def _pauses() -> Iterable[float]:

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from semmem.background.tasks import Outage
-from semmem.compression.known_states import KnownStates
+from semmem.compression.compressor import KnownStates
 from semmem.compression.making import Job, Making
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, JournalError
@@ -53,10 +53,6 @@ class StateMaker:
     def __len__(self) -> int:
         """How many wait, the one that is being made among them."""
         return len(self._waiting) + (self._current is not None)
-
-    def use(self, making: Making) -> None:
-        """Make states by this from now on."""
-        self.making = making
 
     def offer(self, job: Job) -> None:
         session = (job.user, job.session)

@@ -8,11 +8,10 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from semmem.background.tasks import Outage
+from semmem.background.tasks import Outage, ends_within
 from semmem.ports.errors import JournalError
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.kept import Preloaded
@@ -85,9 +84,7 @@ class RecordWatch(Generic[Row]):
                 self._outage.worked()
             except JournalError as error:
                 self._outage.failed(f"{self.what}: {error}")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.refresh_s):
-                    await self._look.wait()
+            await ends_within(self._look.wait(), self.refresh_s)
 
 
 # --- after a start ----------------------------------------------------------------------------------------------------
@@ -160,6 +157,6 @@ class Warming:
             users,
             seconds,
             self.counts[Preloaded.FAILED],
-            self.memories.bytes / 1e6,
+            self.memories.taken.bytes / 1e6,
             ", and there is room for no more" if self.counts[Preloaded.NO_ROOM] else "",
         )

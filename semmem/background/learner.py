@@ -7,11 +7,10 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Protocol
 
-from semmem.background.tasks import Outage, Tasks
+from semmem.background.tasks import Outage, Tasks, ends_within
 from semmem.extraction.drift import DriftWatch
 from semmem.memory import Vector
 from semmem.ports.embedder import Embedder, EmbedderWrapper
@@ -29,18 +28,14 @@ class BatchQueue(Protocol):
     """Where batches are claimed. Several processes may claim from one. Raises JournalError."""
 
     async def claim(self, rules: BatchRules, *, now: float) -> Batch | None:
-        """Lease the next due batch. A user with a leased batch is passed over, so one user's batches never overlap.
-
-        An expired lease makes the same batch (same id, facts and applied) claimable again with ``attempt`` + 1.
-        """
+        """Lease the next due batch. A user with a leased batch is passed over, so one user's batches never overlap. An
+        expired lease makes the same batch (same id, facts and applied) claimable again with ``attempt`` + 1."""
 
 
 @dataclass(eq=False)
 class Learner:
-    """Claims batches and learns from them, ``concurrency`` at a time, looking every ``poll_interval_s``.
-
-    ``last_write`` is another value after each write to the journal; by default it always is.
-    """
+    """Claims batches and learns from them, ``concurrency`` at a time, looking every ``poll_interval_s``. ``last_write``
+    is another value after each write to the journal; by default it always is."""
 
     journal: BatchQueue
     learn: Callable[[Batch], Awaitable[object]]
@@ -70,10 +65,8 @@ class Learner:
         self._nudged.set()
 
     async def run(self, can_learn: Callable[[], bool] = lambda: True) -> None:
-        """Learn until cancelled; running batches go on until ``drained``.
-
-        Nothing is claimed unless ``can_learn``: a batch that is claimed in vain has used up one of its tries.
-        """
+        """Learn until cancelled; running batches go on until ``drained``. Nothing is claimed unless ``can_learn``: a
+        batch that is claimed in vain has used up one of its tries."""
         while True:
             if not can_learn() or not await self._claim_one():
                 await self._pause()
@@ -116,16 +109,12 @@ class Learner:
             self._slots.release()
 
     async def _pause(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.poll_interval_s):
-                await self._nudged.wait()
+        await ends_within(self._nudged.wait(), self.poll_interval_s)
         self._nudged.clear()
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait for running batches; whatever is left is cancelled and claimed again when its lease runs out."""
-        done = await self._tasks.wait(timeout_s)
-        await self._tasks.cancel()
-        return done
+        return await self._tasks.drained(timeout_s)
 
 
 def _rest_s(rules: BatchRules) -> float:

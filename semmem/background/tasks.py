@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -16,6 +16,16 @@ log = logging.getLogger(__name__)
 
 CANCELLED_S = 10.0
 """So long a cancelled task has to end."""
+
+
+async def ends_within(work: Awaitable[object], timeout_s: float) -> bool:
+    """Wait for it so long at most; whether it has ended."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await work
+    except TimeoutError:
+        return False
+    return True
 
 
 class Tasks:
@@ -57,6 +67,12 @@ class Tasks:
             await asyncio.wait(set(self._tasks), timeout=timeout_s)
         return not self._tasks
 
+    async def drained(self, timeout_s: float) -> bool:
+        """Wait for all of them, and cancel whatever is left then; whether nothing was."""
+        done = await self.wait(timeout_s)
+        await self.cancel()
+        return done
+
     async def cancel(self, timeout_s: float = CANCELLED_S) -> None:
         """Cancel all of them and wait until they have ended, at most ``timeout_s``: a library may swallow a
         cancellation, and the process shall end all the same."""
@@ -70,10 +86,8 @@ class Tasks:
 
 
 class OffloadThreads:
-    """Threads for work that would hold up the event loop. What has not begun when its caller gives up is left.
-
-    One by default: each that computes delays the event loop by some milliseconds now and then.
-    """
+    """Threads for work that would hold up the event loop. What has not begun when its caller gives up is left. One by
+    default: each that computes delays the event loop by some milliseconds now and then."""
 
     def __init__(self, threads: int = 1) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="semmem-large-body")

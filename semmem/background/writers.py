@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from semmem.background.tasks import Outage
+from semmem.background.tasks import Outage, ends_within
 from semmem.memory import Forgetting, Turn, TurnEnding
 from semmem.ports.conversations import ConversationLimits, Recorded, SaidHalf
 from semmem.ports.errors import JournalError
@@ -90,9 +90,7 @@ class WriteBehind(ABC, Generic[T]):
         """Write until cancelled."""
         while True:
             await self._some.wait()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.interval_s):
-                    await self._enough.wait()
+            await ends_within(self._enough.wait(), self.interval_s)
             self._enough.clear()
             if not await self.flush():
                 self._enough.set()  # it has waited for company already
@@ -100,12 +98,7 @@ class WriteBehind(ABC, Generic[T]):
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait until everything is written; False when ``timeout_s`` was not enough."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._idle.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await ends_within(self._idle.wait(), timeout_s)
 
 
 # --- halves of turns -------------------------------------------------------------------------------------------------

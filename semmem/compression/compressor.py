@@ -29,21 +29,20 @@ from semmem.compression.cutting import (
     users_before,
     users_of,
 )
-from semmem.compression.known_states import KnownStates
+from semmem.compression.extractive import rendered
 from semmem.compression.making import Job
-from semmem.compression.rendering import rendered
 from semmem.dialects import Malformed
 from semmem.exchange.features import Feature, PendingRequest
 from semmem.memory import Element, Replacement
 from semmem.ports import spans
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, LongRequest, nobody_listens
-from semmem.ports.session_states import SessionState
+from semmem.ports.session_states import SessionState, SessionStates
 from semmem.request.body_work import BodyWork
-from semmem.request.head import RequestHead
 from semmem.request.permission import Permission
 from semmem.retrieval.context import estimate_tokens
 from semmem.retrieval.fence import Fence
+from semmem.turns.recent import Recent
 
 HEADER = "x-semmem-compression"
 NONE = 0
@@ -115,7 +114,8 @@ class Compressor(Feature):
             return
         if sum(long.tokens) < self.rules.from_tokens:
             return
-        if is_switched_off(request.head):
+        # an unknown word restricts: somebody wanted something
+        if any(value.strip().lower() != "on" for value in request.head.headers.get(HEADER, ())):
             self.announce(LongRequest(OFF))
             return
         await self._long(long, pending.asker.allowed)
@@ -215,6 +215,63 @@ def _read(pending: PendingRequest, turn_id: str) -> _Long:
     return _Long(pending, turn_id, elements, [tokens_of([element]) for element in elements])
 
 
-def is_switched_off(head: RequestHead) -> bool:
-    """Whether the request asks for no compression. An unknown word restricts: somebody wanted something."""
-    return any(value.strip().lower() != "on" for value in head.headers.get(HEADER, ()))
+# --- the states that sessions have -----------------------------------------------------------------------------------
+
+
+class _Entry(Struct, frozen=True):
+    user: str
+    read_at: float
+    states: tuple[SessionState, ...]
+
+
+class KnownStates:
+    """Reads states, and keeps those of the ``sessions_max`` sessions asked for last, each for ``refresh_s`` seconds:
+    another replica may have made a newer one. That there is none is kept as long.
+
+    What was read, or made, before a user is forgotten and arrives afterwards is neither kept nor told.
+
+    And which state the first request of a turn was given, by the number that the state has (0: none); of the
+    ``turns_max`` turns seen last.
+    """
+
+    def __init__(self, records: SessionStates, *, sessions_max: int, refresh_s: float, turns_max: int = 10_000) -> None:
+        self._records = records
+        self._entries = Recent[tuple[str, str], _Entry](sessions_max)
+        self._turns = Recent[str, tuple[str, int]](turns_max)
+        self._refresh_s = refresh_s
+        self._forgotten = 0
+
+    def mark(self) -> int:
+        """To be taken before a state is kept, and given to ``made``."""
+        return self._forgotten
+
+    async def states(self, user: str, session: str, *, now: float) -> list[SessionState]:
+        """The session's states, the newest first. Raises JournalError."""
+        entry = self._entries.get((user, session))
+        if entry is None or not 0 <= now - entry.read_at < self._refresh_s:
+            mark = self._forgotten
+            entry = _Entry(user, now, tuple(await self._records.session_states(user, session, now=now)))
+            if mark != self._forgotten:
+                return []
+            self._entries.put((user, session), entry)
+        return [state for state in entry.states if state.expires_at > now]
+
+    async def made(self, state: SessionState, *, mark: int, now: float) -> None:
+        """A state is kept: requests here have it from now on. Raises JournalError."""
+        if mark == self._forgotten:
+            self._entries.drop(lambda entry: entry.user == state.user)
+            await self.states(state.user, state.session, now=now)
+
+    def given(self, turn_id: str) -> int | None:
+        """What the first request of this turn was given; None: this is the first."""
+        entry = self._turns.get(turn_id)
+        return None if entry is None else entry[1]
+
+    def give(self, turn_id: str, user: str, number: int) -> None:
+        self._turns.put(turn_id, (user, number))
+
+    def forget(self, user: str) -> None:
+        """Nothing of the user is known any more."""
+        self._forgotten += 1
+        self._entries.drop(lambda entry: entry.user == user)
+        self._turns.drop(lambda turn: turn[0] == user)

@@ -9,14 +9,13 @@ they were said.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import groupby
 from math import sqrt
 
 from msgspec import Struct
 
 from semmem.compression.cutting import Part
-from semmem.compression.rendering import FRAME_TOKENS, line_tokens
 from semmem.extraction.lasting.choose import is_decision
 from semmem.extraction.lasting.classifier import judge
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
@@ -24,6 +23,7 @@ from semmem.extraction.lasting.features import features
 from semmem.extraction.voice.hearing import heard
 from semmem.memory import Role
 from semmem.ports.session_states import CurrentState
+from semmem.retrieval.context import STATE_HEADER, estimate_tokens, fenced, neutralise
 from semmem.text.grounding import SourceText, content_words, names, numbers
 from semmem.text.screening import is_instruction, redact
 
@@ -89,7 +89,7 @@ def extracted(
     chosen, topic = list[_Sentence](), ""
     room = tokens_max - FRAME_TOKENS
     if written is not None:
-        told = SourceText("\n".join([*(part.text for part in parts), *_lines(before)]))
+        told = SourceText("\n".join([*(part.text for part in parts), *told_lines(before)]))
         topic = _usable(written.topic, told)
         chosen = [each for each in _as_sentences(written, len(found)) if _usable(each.text, told)]
     topic = topic or (before.topic if before else "") or _topic(parts)
@@ -133,11 +133,11 @@ def _filled(chosen: list[_Sentence], found: Sequence[_Sentence], room: int, *, a
 
 def _state(topic: str, chosen: Iterable[_Sentence]) -> CurrentState:
     in_order = sorted(chosen, key=lambda each: each.at)
-    told = {kind: tuple(each.text for each in in_order if each.kind == kind) for kind in _KINDS}
+    told = {kind: tuple(each.text for each in in_order if each.kind == kind) for kind in KINDS}
     return CurrentState(topic, **told)
 
 
-_KINDS = ("decisions", "facts", "answers", "open")
+KINDS = ("decisions", "facts", "answers", "open")
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def _sentence(text: str, kind: str, worth: float, at: int) -> _Sentence | None:
 
 def _of_user(text: str, *, unanswered: bool) -> Iterator[tuple[str, str, float]]:
     """What the user states, decides and asks, with what each is worth by itself."""
-    written = squeezed(heard(_ends(text)).text)
+    written = squeezed(heard(ends(text)).text)
     found = clauses(written, clauses_max=CLAUSES_MAX)
     judged = judge(features(found), None)
     pairs = zip(found, judged, strict=True)
@@ -190,7 +190,7 @@ def _written(text: str, sentence: Sequence[Clause]) -> str:
 
 def _of_assistant(text: str) -> Iterator[tuple[str, str, float]]:
     """Figures and names; courtesy and advice have neither."""
-    for line in _SENTENCE_END.split(_ends(text))[:SENTENCES_MAX]:
+    for line in _SENTENCE_END.split(ends(text))[:SENTENCES_MAX]:
         said = _LIST_MARK.sub("", line).strip()
         if said and not said.endswith("?") and (_DIGIT.search(said) or names(said)):
             yield said, "answers", _ANSWERED
@@ -198,15 +198,16 @@ def _of_assistant(text: str) -> Iterator[tuple[str, str, float]]:
 
 def _as_sentences(state: CurrentState, at: int) -> Iterator[_Sentence]:
     """Those of a state, each worth as much as can be: it was chosen once."""
-    for kind in _KINDS:
+    for kind in KINDS:
         for text in getattr(state, kind):
             if each := _sentence(text, kind, 1.0, at):
                 yield each
                 at += 1
 
 
-def _lines(state: CurrentState | None) -> list[str]:
-    return [] if state is None else [state.topic, *(text for kind in _KINDS for text in getattr(state, kind))]
+def told_lines(state: CurrentState | None) -> list[str]:
+    """Its topic, then what it tells, a line each."""
+    return [] if state is None else [state.topic, *(text for kind in KINDS for text in getattr(state, kind))]
 
 
 def _usable(line: str, told: SourceText) -> str:
@@ -225,9 +226,10 @@ def _topic(parts: Sequence[Part]) -> str:
     return "" if is_instruction(topic) else topic
 
 
-def _ends(text: str) -> str:
-    half = PART_CHARS_MAX // 2
-    return text if len(text) <= PART_CHARS_MAX else f"{text[:half]}\n{text[-half:]}"
+def ends(text: str, chars_max: int = PART_CHARS_MAX, gap: str = "\n") -> str:
+    """Of a longer text its beginning and its end."""
+    half = chars_max // 2
+    return text if len(text) <= chars_max else f"{text[:half]}{gap}{text[-half:]}"
 
 
 def _trimmed(line: str, chars_max: int) -> str:
@@ -236,3 +238,34 @@ def _trimmed(line: str, chars_max: int) -> str:
         return line
     cut = line[:chars_max]
     return f"{cut.rpartition(' ')[0] or cut[:-1]}…"
+
+
+# --- how the model sees it -------------------------------------------------------------------------------------------
+
+
+def rendered(state: CurrentState, mark: Callable[[str], str]) -> str:
+    """The block. The same state gives the same bytes."""
+    inside = "\n".join([STATE_HEADER, *lines(state)])
+    return fenced(inside, mark(inside))
+
+
+def lines(state: CurrentState) -> Iterator[str]:
+    """Topic, decisions, what was said, what was answered, what is open: one line each."""
+    if state.topic:
+        yield f"- Topic: {neutralise(state.topic)}"
+    for label, said in (
+        ("Decided", state.decisions),
+        ("Told", state.facts),
+        ("Answered", state.answers),
+        ("Open", state.open),
+    ):
+        yield from (f"- {label}: {line}" for each in said if (line := neutralise(each)))
+
+
+def line_tokens(text: str) -> int:
+    """What one line costs, at most."""
+    return estimate_tokens(f"- Answered: {neutralise(text)}\n")
+
+
+FRAME_TOKENS = estimate_tokens(fenced(STATE_HEADER, "0" * 16))
+"""What a state costs before it says anything."""

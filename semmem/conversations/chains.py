@@ -29,8 +29,9 @@ PAUSES_S = (0.0, 0.02, 0.04)
 """Before what waits is written and a chain is looked for again: its answer may be on its way to the journal."""
 
 
-class ContinuedConversations(Protocol):
-    """Every call is bound to a scope, whose session is the API's name of the conversation. Raises JournalError."""
+class Records(ConversationRecords, Protocol):
+    """What histories are taken from. Every call is bound to a scope, whose session is the API's name of the
+    conversation. Raises JournalError."""
 
     async def continued(self, scope: Scope) -> Continued | None:
         """None where nothing of this name is recorded of the user."""
@@ -63,10 +64,6 @@ class Talk:
     last_answer: str = ""
     turn: str = ""
     seen: Continued | None = None
-
-
-class Records(ConversationRecords, ContinuedConversations, Protocol):
-    """What histories are taken from."""
 
 
 @dataclass(eq=False, repr=False)

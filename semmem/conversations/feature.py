@@ -15,12 +15,12 @@ from semmem.conversations.chains import Chained, Chains
 from semmem.conversations.tap import Tap
 from semmem.dialects import Malformed, ParsedRequest
 from semmem.dialects.parsing import TooMany, parse
+from semmem.exchange.exchange import ExchangeRules
 from semmem.exchange.features import Feature, PendingRequest, ReadRequest, RequestPart, noted
 from semmem.memory import Answer, Past, TurnEnding
 from semmem.ports.continuing import UNRESOLVED
 from semmem.ports.conversations import SHOWN_MAX, Step
 from semmem.request.body_work import BodyWork
-from semmem.request.exchange_rules import ExchangeRules
 from semmem.turns.observation import Ticket
 from semmem.turns.sessions import AnsweredTurn
 

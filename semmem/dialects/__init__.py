@@ -7,7 +7,7 @@ contract suite.
 
 ``chat``, ``messages`` and ``responses`` are the APIs. What they share stands by phase in ``request`` (reading one),
 ``inject`` (rewriting it), ``elements`` (parting it) and ``answer``; ``json_splice`` and ``sse`` know the formats,
-``parsing`` and ``json_size`` how much is parsed.
+``parsing`` how much is parsed.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def elements_of(array: Member, told: Sequence[Told]) -> tuple[Element, ...]:
         Element(
             role=each.role,
             text=each.text,
-            digest=_digest(text),
+            digest=blake2b(_plain(text), digest_size=_DIGEST_BYTES).hexdigest(),
             messages=each.messages,
             speaks=each.speaks,
             concludes=each.concludes,
@@ -68,10 +68,6 @@ def _seams(told: Sequence[Told]) -> list[bool]:
             missing.difference_update(told[place].calls, (ANY_CALL,))
         seams[place] = not missing
     return seams
-
-
-def _digest(raw: bytes) -> str:
-    return blake2b(_plain(raw), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def _plain(raw: bytes) -> bytes:

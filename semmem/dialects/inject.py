@@ -105,9 +105,7 @@ class ParsedRequest(ABC):
     @abstractmethod
     def elements(self) -> Sequence[Element]:
         """What the request's list of messages consists of, each element in its place; empty where there is no list.
-
-        Raises Malformed.
-        """
+        Raises Malformed."""
 
     @abstractmethod
     def _edits(self, injection: Injection) -> list[Edit]:

@@ -160,9 +160,7 @@ def cut_members(source: JsonObject, names: Collection[str]) -> list[Edit]:
 
 def insert_member(source: JsonObject, name: str, value: bytes, *, cutting: Collection[str] = ()) -> Edit:
     """An edit that adds a member at the end of the object; ``cutting`` are the names that are cut at the same time.
-
-    Raises ValueError when the object keeps a member of that name.
-    """
+    Raises ValueError when the object keeps a member of that name."""
     kept = [known for known in source.members if known not in cutting]
     if name in kept:
         raise ValueError(f"the object has a member {name!r}")

@@ -54,7 +54,7 @@ from semmem.ports.events import (
 from semmem.ports.spans import NO_TRACER, NOT_RECORDED, NOWHERE, RECORD_COUNT, Place, Span, Tracer
 from semmem.request.body_work import BodyWork
 from semmem.request.head import RequestHead
-from semmem.request.record import RequestRecord
+from semmem.request.outcome import RequestRecord
 from semmem.turns.observation import Observation, Ticket
 
 log = logging.getLogger(__name__)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
 
-from semmem.dialects import BY_NAME, Malformed
-from semmem.dialects.parsing import TooMany
+from semmem.dialects import BY_NAME, Malformed, Paths
+from semmem.dialects.parsing import ParseLimits, TooMany
 from semmem.exchange.features import Feature, PendingRequest, ReadRequest, RequestResult, read_request
 from semmem.memory import Answer, TurnEnding
 from semmem.ports import spans
@@ -24,80 +25,80 @@ from semmem.ports.clock import Clock
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.request.asker import AskerRules, read_asker
 from semmem.request.body_work import BodyWork
-from semmem.request.deadline import Deadline, ExtendDeadline, no_extension
-from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.head import RequestHead
 from semmem.request.outcome import Outcome
 from semmem.request.permission import Switched
-from semmem.request.question import Question
+from semmem.request.question import Deadline, ExtendDeadline, Question, no_extension
 from semmem.retrieval.begun import Begun
 from semmem.retrieval.block import Before
 from semmem.retrieval.ledger.anchors import anchors_of
 from semmem.retrieval.recall import Recall, Recalled
 from semmem.retrieval.showing import SessionRequest, Showing, Shown
 from semmem.turns.encodings import decoder_for
-from semmem.turns.ids import session_without_start
 from semmem.turns.observation import Observation, Ticket
 from semmem.turns.recorder import CurrentTurn, TurnRecorder
+from semmem.turns.sessions import session_without_start
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRules:
+    """Bytes, and seconds for ``phase_s``: the whole request phase after the body arrived. ``reading``: what a request
+    may hold; ``paths``: those of the APIs."""
+
+    request_body_bytes_max: int = 16 * 1024 * 1024
+    answer_bytes_max: int = 64 * 1024
+    response_body_bytes_max: int = 4 * 1024 * 1024
+    decoded_bytes_max: int = 64 * 1024 * 1024
+    phase_s: float = 0.35
+    reading: ParseLimits = field(default_factory=ParseLimits)
+    paths: Paths = field(default_factory=Paths)
+
 
 REWRITING_S = 0.05
 """A large body that has its memories late, because a model was asked, has at least so long to be rewritten."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Exchange:
     """The steps of every exchange; holds no state of any one of them. ``features``: those that are on, in the order in
     which they take part."""
 
-    def __init__(
-        self,
-        *,
-        askers: AskerRules,
-        turns: TurnRecorder,
-        recall: Recall,
-        showing: Showing,
-        rules: ExchangeRules,
-        clock: Clock,
-        work: BodyWork,
-        features: Sequence[Feature],
-    ) -> None:
-        self._askers = askers
-        self._turns = turns
-        self._recall = recall
-        self._showing = showing
-        self._rules = rules
-        self._clock = clock
-        self._work = work
-        self._features = features
+    askers: AskerRules
+    turns: TurnRecorder
+    recall: Recall
+    showing: Showing
+    rules: ExchangeRules
+    clock: Clock
+    work: BodyWork
+    features: Sequence[Feature]
 
     # --- request -----------------------------------------------------------------------------------------------------
 
     def refuses(self, head: RequestHead, *, body_follows: bool = True) -> RequestResult | None:
         """What can be said from the headers alone: None when the body is wanted."""
-        if head.method != "POST" or self._rules.paths.dialect(head.path) is None:
+        if head.method != "POST" or self.rules.paths.dialect(head.path) is None:
             return RequestResult(Outcome.OTHER_PATH)
         if head.is_encoded:
             return RequestResult(Outcome.COMPRESSED)
-        if head.announced_bytes > self._rules.request_body_bytes_max:
+        if head.announced_bytes > self.rules.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
         return None if body_follows else RequestResult(Outcome.MALFORMED)
 
     async def request(
         self, head: RequestHead, body: bytes, *, extend_deadline: ExtendDeadline = no_extension
     ) -> RequestResult:
-        """The request phase. Never raises for anything that a client, a store or a model can do.
-
-        ``extend_deadline`` is awaited when a model makes the phase longer than usual, with how many seconds longer.
-        """
-        dialect = self._rules.paths.dialect(head.path)
+        """The request phase. Never raises for anything that a client, a store or a model can do. ``extend_deadline`` is
+        awaited when a model makes the phase longer than usual, with how many seconds longer."""
+        dialect = self.rules.paths.dialect(head.path)
         if dialect is None:
             return RequestResult(Outcome.OTHER_PATH)
-        if len(body) > self._rules.request_body_bytes_max:
+        if len(body) > self.rules.request_body_bytes_max:
             return RequestResult(Outcome.OVERSIZE)
-        deadline = Deadline(asyncio.get_running_loop().time() + self._rules.phase_s, extend_deadline)
-        reading = partial(read_request, head, dialect, body, deadline, self._rules.reading)
+        deadline = Deadline(asyncio.get_running_loop().time() + self.rules.phase_s, extend_deadline)
+        reading = partial(read_request, head, dialect, body, deadline, self.rules.reading)
         try:
             with spans.step("semmem.read"):
-                request = await self._work.do(len(body), reading, until=deadline.at)
+                request = await self.work.do(len(body), reading, until=deadline.at)
             return await self._answered(request)
         except Malformed:
             return RequestResult(Outcome.MALFORMED)
@@ -109,20 +110,20 @@ class Exchange:
     async def _answered(self, request: ReadRequest) -> RequestResult:
         """Journalled and given memories, both as far as they are allowed."""
         conversation = request.parsed.conversation
-        asker = read_asker(self._askers, request.head, conversation.controls)
+        asker = read_asker(self.askers, request.head, conversation.controls)
         if asker.scope is not None:
             spans.current().about(asker.scope)
-        now = self._clock.now()
+        now = self.clock.now()
         if asker.scope is None or asker.refusal is not None:
-            await self._turns.decline(asker.scope, request.said, now)
+            await self.turns.decline(asker.scope, request.said, now)
             refused = RequestResult(asker.refusal or Outcome.ANONYMOUS, switched=asker.switched)
             return await self._rewritten(refused, request.parsed.rewrite, request.body_bytes, request.deadline)
         question = Question(conversation, asker.scope, now, asker.allowed, asker.verdicts, request.deadline)
-        with self._recall.begin(question) as search:
+        with self.recall.begin(question) as search:
             await search.under_way()
-            said_at, turn = self._clock.after(asker.scope.user, now), CurrentTurn(asker.scope)
+            said_at, turn = self.clock.after(asker.scope.user, now), CurrentTurn(asker.scope)
             pending = PendingRequest(request, asker, question, said_at, request.said, request.parsed, turn)
-            parts = [feature.begin() for feature in self._features]
+            parts = [feature.begin() for feature in self.features]
             for part in parts:
                 await part.before_turn(pending)
             await self._journal(pending)
@@ -140,13 +141,13 @@ class Exchange:
         """The turn that the request belongs to is named, and handed to the journal where it may be kept."""
         asker, said, said_at = pending.asker, pending.said, pending.said_at
         scope, before = pending.question.scope, pending.before
-        pending.turn = turn = await self._turns.current(said, scope, said_at, asker.request_id, before=before)
+        pending.turn = turn = await self.turns.current(said, scope, said_at, asker.request_id, before=before)
         pending.question = msgspec.structs.replace(pending.question, scope=turn.scope)
         with spans.step("semmem.journal"):
             if asker.allowed.store:
-                pending.ticket = await self._turns.record(turn, said, pending.request.dialect.name)
+                pending.ticket = await self.turns.record(turn, said, pending.request.dialect.name)
             else:
-                await self._turns.decline(asker.scope, said, said_at)
+                await self.turns.decline(asker.scope, said, said_at)
 
     async def _shown(self, pending: PendingRequest, search: Begun) -> Shown:
         """What the prompt is given: what the session was shown, and what is found beside it. A history that is added
@@ -156,7 +157,7 @@ class Exchange:
         turn, question = pending.turn, pending.question
         naming = partial(anchors_of, pending.parsed.conversation, pending.gone)
         try:
-            anchors = await self._work.do(pending.body_bytes, naming, until=question.deadline.at)
+            anchors = await self.work.do(pending.body_bytes, naming, until=question.deadline.at)
         except TimeoutError:
             return Shown(Outcome.TIMEOUT)
         asked = SessionRequest(
@@ -169,7 +170,7 @@ class Exchange:
             turn.opened is not None or pending.body is not None,
             search.outcome is None,
         )
-        return await self._showing.show(asked, partial(self._found, question, search))
+        return await self.showing.show(asked, partial(self._found, question, search))
 
     async def _found(self, question: Question, search: Begun, before: Before) -> Recalled:
         """What the search finds. Whatever fails costs the memories and not the request."""
@@ -177,7 +178,7 @@ class Exchange:
             return Recalled(search.outcome)
         try:
             async with question.deadline.limit():
-                return await self._recall.finish(question, search, before)
+                return await self.recall.finish(question, search, before)
         except StoreTimeout:
             return Recalled(Outcome.STORE_TIMEOUT)
         except StoreError:
@@ -201,7 +202,7 @@ class Exchange:
         """Without semmem's own members. Where that takes too long the request goes on as it came."""
         try:
             with spans.step("semmem.rewrite"):
-                body = await self._work.do(body_bytes, rewrite, until=deadline.at_least(REWRITING_S))
+                body = await self.work.do(body_bytes, rewrite, until=deadline.at_least(REWRITING_S))
         except TimeoutError:
             return msgspec.structs.replace(result, outcome=Outcome.TIMEOUT, body=None, injected=0, tokens=0, notes=())
         return result if body is None else msgspec.structs.replace(result, body=body)
@@ -211,19 +212,19 @@ class Exchange:
     def response(self, ticket: Ticket, *, status: int, content_type: str, content_encoding: str) -> Observation:
         """Begin to observe an answer."""
         dialect = BY_NAME.get(ticket.dialect)
-        decoder = decoder_for(content_encoding, decoded_bytes_max=self._rules.decoded_bytes_max)
+        decoder = decoder_for(content_encoding, decoded_bytes_max=self.rules.decoded_bytes_max)
         reader = None
         if 200 <= status < 300 and dialect is not None and decoder is not None:
             reader = dialect.reader(
                 content_type=content_type,
-                answer_bytes_max=self._rules.answer_bytes_max,
-                body_bytes_max=self._rules.response_body_bytes_max,
-                calls_bytes_max=max((feature.calls_bytes_max(ticket) for feature in self._features), default=0),
+                answer_bytes_max=self.rules.answer_bytes_max,
+                body_bytes_max=self.rules.response_body_bytes_max,
+                calls_bytes_max=max((feature.calls_bytes_max(ticket) for feature in self.features), default=0),
             )
         return Observation(ticket, status, decoder, reader, self._close_turn)
 
     def _close_turn(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, *, failed: bool) -> None:
-        now = self._clock.now()
-        self._turns.close(ticket, ending, answer, now)
-        for feature in self._features:
+        now = self.clock.now()
+        self.turns.close(ticket, ending, answer, now)
+        for feature in self.features:
             feature.on_answer(ticket, ending, answer, now, failed=failed)

@@ -17,12 +17,10 @@ from semmem.dialects import Dialect, ParsedRequest
 from semmem.dialects.parsing import ParseLimits, parse
 from semmem.memory import Answer, Conversation, Hit, Replacement, TurnEnding
 from semmem.request.asker import Asker
-from semmem.request.deadline import Deadline
 from semmem.request.head import RequestHead
-from semmem.request.outcome import Outcome
+from semmem.request.outcome import NAME_CHARS_MAX, Outcome, RequestRecord
 from semmem.request.permission import Switched
-from semmem.request.question import Question
-from semmem.request.record import NAME_CHARS_MAX, RequestRecord
+from semmem.request.question import Deadline, Question
 from semmem.retrieval.context import without_blocks
 from semmem.turns.observation import Ticket
 from semmem.turns.recorder import CurrentTurn
@@ -159,3 +157,17 @@ class Feature(RequestPart):
 
     def on_answer(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, now: float, *, failed: bool) -> None:
         """The answer has ended. Neither waits nor raises; see ``turns.observation.Closing``."""
+
+
+EXPLAIN_HEADER, ASKED = "x-semmem-explain", "ids"
+NOTE = "memories"
+
+
+class Explaining(Feature):
+    """A client that asks is told which memories its prompt was given: by their ids, in a response header that Envoy
+    makes of the metadata."""
+
+    def after_search(self, pending: PendingRequest, shown: tuple[str, ...], tokens: int) -> None:
+        asked = pending.request.head.header(EXPLAIN_HEADER)
+        if shown and asked is not None and asked.lower() == ASKED:
+            pending.notes = (*pending.notes, (NOTE, ", ".join(shown)))

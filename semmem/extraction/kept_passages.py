@@ -9,7 +9,7 @@ from typing import Protocol
 
 from cachetools import LRUCache
 
-from semmem.lifecycle.passages import PassageQuota
+from semmem.lifecycle.quota import PassageQuota
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Memory, MemoryType, Turn
 from semmem.passages.pieces import passages_of

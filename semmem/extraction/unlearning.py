@@ -19,7 +19,7 @@ from semmem.extraction.reading import ForgetRequest
 from semmem.extraction.storing import Storing
 from semmem.extraction.waiting_words import WaitingWords
 from semmem.lifecycle.erasure import ErasurePending
-from semmem.lifecycle.passages import listed
+from semmem.lifecycle.quota import all_passages
 from semmem.lifecycle.spared import as_settled
 from semmem.memory import ASKED_TO_FORGET, SUPERSEDED_WHY, Memory, MemoryStatus, MemoryType, Scope, Turn, Vector
 from semmem.ports.learning import ProvisionalRecords
@@ -91,7 +91,7 @@ class Unlearning:
         return await self.storing.dedup.retiring.retire(held, reconsidered(held, hold, now), ASKED_TO_FORGET)
 
     async def _saying(self, told: Sequence[Memory], *, until: float) -> list[Memory]:
-        kept = [one for one in await listed(self.store, told[0].user) if one.said_at <= until]
+        kept = [one for one in await all_passages(self.store, told[0].user) if one.said_at <= until]
         turns = {memory.source.turn for memory in told} - {""}
         own = [one for one in kept if one.source.turn in turns and one.type is MemoryType.PASSAGE]
         others = [one for one in kept if one.source.turn not in turns and one.type is MemoryType.PASSAGE]

@@ -146,12 +146,13 @@ class ChangeNews:
         if not self._everything:
             self._changed.add(user)
         if len(self._changed) > self.users_max:
-            self._all_at_once()
+            self.everything()
         self._waiting.set()
 
     def everything(self) -> None:
         """Another process is gone that may have changed anybody's memories and not told of it."""
-        self._all_at_once()
+        self._everything = True
+        self._changed.clear()
         self._waiting.set()
 
     async def run(self) -> None:
@@ -176,8 +177,7 @@ class ChangeNews:
                 await self.bus.say(word)
                 self.announce(ChangesTold(told, users))
         except NewsError as error:
-            self._all_at_once()
-            self._waiting.set()
+            self.everything()
             self.announce(ChangesTold("untold"))
             self._gone(_TELLING, str(error))
             return False
@@ -196,10 +196,6 @@ class ChangeNews:
 
     def _word(self, *what: str) -> str:
         return " ".join((CHANGED, self._origin, self._key_id, *what))
-
-    def _all_at_once(self) -> None:
-        self._everything = True
-        self._changed.clear()
 
     # --- hearing -----------------------------------------------------------------------------------------------------
 

@@ -56,10 +56,8 @@ class Elsewhere:
         self._news.set()
 
     async def obey(self, is_own: Callable[[Forgetting], bool]) -> None:
-        """Hide what others are erasing, and say so; let go what they have finished. Raises JournalError.
-
-        What they finished is dropped here once more: it may have been read again before the store was rid of it.
-        """
+        """Hide what others are erasing, and say so; let go what they have finished. Raises JournalError. What they
+        finished is dropped here once more: it may have been read again before the store was rid of it."""
         pending = {what for what in await self.records.pending_erasures(limit=self.pending_max) if not is_own(what)}
         for what in {what for what in self._hidden - pending if not is_own(what)}:
             self.here.forget(what)

@@ -23,10 +23,11 @@ from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 
 from semmem.lifecycle.elsewhere import Elsewhere, InProcess, WaitingWords
 from semmem.lifecycle.hiding_store import Marks
-from semmem.lifecycle.passages import SaidPassages
+from semmem.lifecycle.quota import all_passages
 from semmem.lifecycle.spared import means
 from semmem.lifecycle.sparing import Sparing, VectorsMissing
 from semmem.memory import PASSAGES, Forgetting, Memory, MemoryType, Scope
+from semmem.passages.pieces import ids_of
 from semmem.ports.erasure import ErasureRecords
 from semmem.ports.errors import JournalError, SemmemError
 from semmem.ports.events import Announce, ErasureEnded, nobody_listens
@@ -36,6 +37,8 @@ DONE, PENDING, FINISHED = "done", "pending", "finished"
 """How an erasure ended: at once; not yet; after it was pending."""
 MARKED_MAX = 200
 """Memories that are marked in one transaction."""
+ANSWER_S = 60.0
+"""A request that was asked so long before a memory was made may have been shown it."""
 ERASED = "erased"
 """The reason under which memories are counted that somebody asked to be erased."""
 
@@ -67,9 +70,7 @@ class Receipt:
 
 class ErasurePending(Exception):
     """Not everything is erased yet. It is hidden, remembered, and will be finished. ``receipt``: what went already.
-
-    ``remembered``: the journal has it too, so that it outlives this process.
-    """
+    ``remembered``: the journal has it too, so that it outlives this process."""
 
     def __init__(self, receipt: Receipt, *, remembered: bool) -> None:
         super().__init__("the erasure is pending")
@@ -125,9 +126,6 @@ class Erasure:
     elsewhere: Elsewhere | None = None
     _pending: dict[Forgetting, _Progress] = field(init=False, default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._passages = SaidPassages(self.store, self.everything, self.records, self.waiting, clock=self.clock)
-
     @property
     def pending(self) -> int:
         """How many erasures are begun and not finished, as far as this process knows."""
@@ -146,7 +144,7 @@ class Erasure:
         Raises ErasurePending, ErasuresFull when nothing was done and nothing is remembered, and StoreError when it
         cannot be looked whether that was all.
         """
-        now = self._now(scope.user)
+        now = self.marks.after(scope.user, self.clock())
         receipt = await self._forget(Forgetting(scope, now if until is None else min(until, now), tuple(types)))
         if until is not None:
             return receipt
@@ -155,28 +153,20 @@ class Erasure:
         return receipt
 
     async def forget_memory(self, scope: Scope, memory_id: str) -> Receipt | None:
-        """Erase one memory with its versions and statistics; None when the scope has none with this id.
-
-        Whoever is writing it just then sees the mark, and may have taken it out before this does: it is erased as well.
-        """
-        was_there = await self._is_there(scope, memory_id)
-        receipt = await self._forget(Forgetting(scope, self._now(scope.user), memory_id=memory_id))
+        """Erase one memory with its versions and statistics; None when the scope has none with this id. Whoever is
+        writing it just then sees the mark, and may have taken it out before this does: it is erased as well."""
+        was_there = False
+        with suppress(SemmemError):
+            was_there = await self.store.get(scope, memory_id) is not None
+        receipt = await self._forget(Forgetting(scope, self.marks.after(scope.user, self.clock()), memory_id=memory_id))
         if receipt.memories:
             return receipt
         is_gone = was_there and await self.everything.get(scope, memory_id) is None
         return replace(receipt, memories=1) if is_gone else None
 
-    async def _is_there(self, scope: Scope, memory_id: str) -> bool:
-        try:
-            return await self.store.get(scope, memory_id) is not None
-        except SemmemError:
-            return False
-
     async def load(self) -> None:
-        """Hide and remember what other processes, or this one before it was started again, did not finish.
-
-        Raises JournalError.
-        """
+        """Hide and remember what other processes, or this one before it was started again, did not finish. Raises
+        JournalError."""
         for what in await self.records.pending_erasures(limit=self.pending_max):
             if what not in self._pending:
                 self._remember(what).marked = True
@@ -193,19 +183,12 @@ class Erasure:
             self._ended(FINISHED, progress.receipt())
         return len(self._pending)
 
-    # --- inside ------------------------------------------------------------------------------------------------------
-
     def _ended(self, result: str, receipt: Receipt) -> None:
         self.announce(ErasureEnded(result, receipt.turns, receipt.halves, receipt.memories, receipt.sentences))
 
-    def _now(self, user: str) -> float:
-        return self.marks.after(user, self.clock())
-
     async def _ahead(self, scope: Scope, types: Sequence[MemoryType]) -> list[str]:
         """What the clock says will be said: it was said before the clock was set back, or where another goes ahead.
-
-        They go one by one. A mark at so late a time would turn away what is said from now until then.
-        """
+        They go one by one. A mark at so late a time would turn away what is said from now until then."""
         now, left = self.clock(), list[Memory]()
         for kinds in (types, *([] if types else [PASSAGES])):
             left += await list_all(self.everything, scope, types=kinds)
@@ -279,9 +262,9 @@ class Erasure:
                 progress.unsaid = True
             progress.counts["messages"] += await self._forget_past(what, found)
             told = await self._told(what, found)
-            progress.counts["passages"] += await self._passages.forget(scope.user, told, at=what.at)
+            progress.counts["passages"] += await self._forget_passages(scope.user, told, at=what.at)
         else:
-            progress.counts["passages"] += await self._passages.forget_scope(scope, at=what.at)
+            progress.counts["passages"] += await self._forget_said(scope, at=what.at)
             await self.records.withhold_answers(scope.user, ids, now=max(what.at, self.clock()))
         self.here.forget_memories(scope.user, None if what.takes_user else ids)
         if not what.takes_user:  # the others' statistics were counted with their marks
@@ -299,9 +282,7 @@ class Erasure:
 
     async def _unsay_first(self, what: Forgetting) -> Counter[str] | None:
         """Before anything is hidden: a batch that no longer saw the memory would write what its turn says as a new one.
-
-        None when it could not be done, or not in time; it is done before the memory is removed then.
-        """
+        None when it could not be done, or not in time; it is done before the memory is removed then."""
         try:
             async with asyncio.timeout(self.wait_s):
                 return await self._unsay(what)
@@ -345,3 +326,36 @@ class Erasure:
             versions = await self.records.versions(Scope(memory.user), memory.id)
             told += [memory, *(each for each in versions if what.memory_id is not None or means(what, each))]
         return told
+
+    # --- what was said, as it was said -------------------------------------------------------------------------------
+
+    async def _forget_said(self, scope: Scope, *, at: float) -> int:
+        """What was said in it until then; and the gist of every answer to the user, which may repeat that in other
+        scopes, and later. How many passages went. Safe to repeat."""
+        gone = await self.store.forget_scope(scope, types=PASSAGES, said_until=at)
+        return gone + await self.store.forget_scope(Scope(scope.user), types=(MemoryType.GIST,))
+
+    async def _forget_passages(self, user: str, told: Sequence[Memory], *, at: float) -> int:
+        """With memories, in all their versions, the passages of the turns that they were learnt from, those that say
+        the same again, and the gist of every answer since: it may repeat them. How many went. Safe to repeat.
+
+        Marked first, as memories are; those too that a batch is about to write.
+        """
+        if not told:
+            return 0
+        kept = await all_passages(self.everything, user)
+        turns = {memory.source.turn for memory in told if memory.type not in PASSAGES} - {""}
+        since = min(memory.said_at for memory in told) - ANSWER_S
+        going = [one for one in kept if one.source.turn in turns or (_is_gist(one) and one.said_at >= since)]
+        known = {one.id for one in going}
+        others = [one for one in kept if not _is_gist(one) and one.id not in known and one.said_at <= at]
+        going += await self.waiting.stating(others, told)
+        alone = [replace(one, source=replace(one.source, turn="")) for one in going]  # their turns are not erased
+        await self.records.mark_memories(alone, at=at, now=max(at, self.clock()))
+        ids = {one.id for one in going} | {passage for turn in turns for passage in ids_of(turn)}
+        await self.records.forget_memories(Scope(user), sorted(ids), shuts_turns=False)
+        return sum([await self.store.forget(Scope(user), one.id) for one in going])
+
+
+def _is_gist(passage: Memory) -> bool:
+    return passage.type is MemoryType.GIST

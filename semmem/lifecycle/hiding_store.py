@@ -83,17 +83,13 @@ HITS_MAX = 10_000
 
 
 class HidingStore(StoreWrapper):
-    """A Store around ``everything``, which goes on showing that to whoever has to remove it.
-
-    ``put`` raises Erased for what ``marks`` cover. The other users pay a look into a dictionary.
-    """
+    """A Store around ``everything``, which goes on showing that to whoever has to remove it. ``put`` raises Erased for
+    what ``marks`` cover. The other users pay a look into a dictionary."""
 
     def __init__(self, everything: Store, marks: Marks) -> None:
         super().__init__(everything)
         self.everything, self.marks = everything, marks
         self._putting = UnderWay()
-
-    # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, memory: Memory) -> None:
         if self.marks.cover(memory):
@@ -104,8 +100,6 @@ class HidingStore(StoreWrapper):
     async def puts_ended(self, user: str) -> None:
         """Return when the user's writes that are under way now have ended, however they did."""
         await self._putting.ended(user)
-
-    # --- reads -------------------------------------------------------------------------------------------------------
 
     async def search(
         self,

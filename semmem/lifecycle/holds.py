@@ -7,6 +7,7 @@ again and again could keep one of them waiting for ever. So callers of one proce
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
@@ -27,6 +28,38 @@ class _Line:
     callers: int = 0
 
 
+class Lines:
+    """For each user a line in which callers of this process stand."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, _Line] = {}
+
+    @asynccontextmanager
+    async def turn(
+        self, user: str, *, until: float | None = None, callers_max: float = math.inf
+    ) -> AsyncIterator[None]:
+        """Inside it is the caller's turn, and nobody else's of this user. Raises Busy where so many stand there, and at
+        ``until`` in the event loop's time."""
+        line = self._of.setdefault(user, _Line())
+        if line.callers >= callers_max:
+            raise Busy
+        line.callers += 1
+        try:
+            try:
+                async with asyncio.timeout_at(until):
+                    await line.turn.acquire()
+            except TimeoutError:
+                raise Busy from None
+            try:
+                yield
+            finally:
+                line.turn.release()
+        finally:
+            line.callers -= 1
+            if not line.callers:
+                del self._of[user]
+
+
 @dataclass(eq=False, repr=False)
 class Holds:
     """``wait_s``: how long a caller waits for its turn and for the hold. ``lease_s``: how long a hold outlives a
@@ -39,45 +72,19 @@ class Holds:
     poll_s: float = 0.1
     lease_s: float = 60.0
     callers_max: int = 200
-    _lines: dict[str, _Line] = field(init=False, default_factory=dict)
+    _lines: Lines = field(init=False, default_factory=Lines)
 
     @asynccontextmanager
     async def held(self, user: str, *, wait_s: float | None = None) -> AsyncIterator[str]:
         """Nobody else learns or changes the user's memories inside; gives the hold's id. Raises Busy, JournalError."""
-        line = self._lines.setdefault(user, _Line())
-        if line.callers >= self.callers_max:
-            raise Busy
-        line.callers += 1
-        try:
-            hold_id = await self._first_in_line(line, user, self.wait_s if wait_s is None else wait_s)
+        late = asyncio.get_running_loop().time() + (self.wait_s if wait_s is None else wait_s)
+        async with self._lines.turn(user, until=late, callers_max=self.callers_max):
+            hold_id = await hold(self.records, user, self.clock, late, poll_s=self.poll_s, lease_s=self.lease_s)
             try:
                 yield hold_id
             finally:
-                await self._let_go(line, hold_id)
-        finally:
-            line.callers -= 1
-            if not line.callers:
-                del self._lines[user]
-
-    async def _first_in_line(self, line: _Line, user: str, wait_s: float) -> str:
-        deadline = asyncio.get_running_loop().time() + wait_s
-        try:
-            async with asyncio.timeout_at(deadline):
-                await line.turn.acquire()
-        except TimeoutError:
-            raise Busy from None
-        try:
-            return await hold(self.records, user, self.clock, deadline, poll_s=self.poll_s, lease_s=self.lease_s)
-        except BaseException:
-            line.turn.release()
-            raise
-
-    async def _let_go(self, line: _Line, hold_id: str) -> None:
-        try:
-            with suppress(JournalError):  # what was done is done; the hold ends by itself
-                await self.records.release(hold_id)
-        finally:
-            line.turn.release()
+                with suppress(JournalError):  # what was done is done; the hold ends by itself
+                    await self.records.release(hold_id)
 
 
 async def hold(

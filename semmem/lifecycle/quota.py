@@ -1,4 +1,4 @@
-"""A user's memories are bounded: beyond the limit the least valuable go."""
+"""A user's memories are bounded: beyond the limit the least valuable go; and so are passages: the oldest go."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 
 from semmem.lifecycle.writes import remove
-from semmem.memory import Memory, MemoryStatus, Scope
+from semmem.memory import PASSAGES, Memory, MemoryStatus, Scope
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
-from semmem.ports.memory_records import MemoryRecords, Uses
-from semmem.ports.store import Store
+from semmem.ports.memory_records import MemoryRecords, Uses, WriteRecords
+from semmem.ports.store import Store, list_all
 
-QUOTA = "quota"
-"""The reason under which memories are counted that went for want of room."""
+QUOTA, PASSAGE_QUOTA = "quota", "passage_quota"
+"""The reasons under which memories, and passages, are counted that went for want of room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +85,29 @@ class Quota:
             return memory.status is MemoryStatus.ACTIVE, worth_now, memory.updated_at, memory.id
 
         return sorted(memories, key=worth)
+
+
+@dataclass(eq=False, repr=False)
+class PassageQuota:
+    """Keeps at most ``per_user_max`` passages of each user. MemoriesRemoved is announced."""
+
+    store: Store
+    records: WriteRecords
+    per_user_max: int
+    announce: Announce = nobody_listens
+
+    async def make_room(self, user: str) -> int:
+        """Forget the oldest; how many. Raises StoreError and JournalError."""
+        if await self.store.count(Scope(user), types=PASSAGES) <= self.per_user_max:
+            return 0
+        kept = sorted(await all_passages(self.store, user), key=lambda passage: -passage.said_at)
+        surplus = kept[self.per_user_max :]
+        for passage in surplus:
+            await remove(self.store, self.records, Scope(user), passage.id)
+        self.announce(MemoriesRemoved(PASSAGE_QUOTA, len(surplus)))
+        return len(surplus)
+
+
+async def all_passages(store: Store, user: str) -> list[Memory]:
+    """All passages of a user, without vectors. Raises StoreError."""
+    return await list_all(store, Scope(user), types=PASSAGES, vectors=False)

@@ -31,10 +31,8 @@ Successor = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Spared:
-    """What is left of a memory that goes: ``memory``, and what it had said before, newest first.
-
-    What was replaced ``before`` then (seconds) was replaced by that.
-    """
+    """What is left of a memory that goes: ``memory``, and what it had said before, newest first. What was replaced
+    ``before`` then (seconds) was replaced by that."""
 
     memory: Memory
     history: tuple[Memory, ...]
@@ -48,10 +46,8 @@ def means(what: Forgetting, version: Memory) -> bool:
 
 
 def said_elsewhere(what: Forgetting, memory: Memory, versions: Sequence[Memory]) -> list[Memory]:
-    """The earlier versions (oldest first) that are not meant, newest first.
-
-    Not what was taken back: after that the memory said again what was said before it.
-    """
+    """The earlier versions (oldest first) that are not meant, newest first. Not what was taken back: after that the
+    memory said again what was said before it."""
     found, said_at = [], memory.said_at
     for version in reversed(versions):
         if version.said_at > said_at:

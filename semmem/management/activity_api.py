@@ -22,7 +22,7 @@ from semmem.management.routes import UserId, may, needs, refuses
 from semmem.management.shown import ROWS_MAX, MemoryShown, Time, as_shown, at, log_odds, shown
 from semmem.memory import MemoryStatus, Scope
 from semmem.ports.housekeeping import EndedBatch, Replica, Work
-from semmem.request.record import NAME_CHARS_MAX, RequestRecord
+from semmem.request.outcome import NAME_CHARS_MAX, RequestRecord
 
 KEPT = 200
 """Requests that ``/v1/activity`` shows; older ones are in the metrics alone."""

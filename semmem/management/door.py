@@ -16,7 +16,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from semmem.dialects.json_size import holds_more_than
+from semmem.dialects.parsing import holds_more_than
 from semmem.management.access import CALLER, TOUCHED, AccessRules, RateLimits, authenticate
 from semmem.management.audit import Audit
 from semmem.management.idempotency import Call, Idempotency, Run

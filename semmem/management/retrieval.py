@@ -8,7 +8,7 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from pydantic import Field, model_validator
 from typing_extensions import TypedDict
 
-from semmem.compression.rendering import rendered
+from semmem.compression.extractive import rendered
 from semmem.lifecycle.erasure import Receipt
 from semmem.management.access import Act
 from semmem.management.memories import Memories
@@ -41,7 +41,7 @@ from semmem.retrieval.decide.decision import RequestVerdict
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.rank import Ranked
 from semmem.retrieval.search import Strategy
-from semmem.turns.ids import session_without_start
+from semmem.turns.sessions import session_without_start
 
 CONTENT_CHARS_MAX = 32_000
 MESSAGES_MAX = 100

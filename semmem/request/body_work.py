@@ -17,11 +17,8 @@ LARGE_BODY_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BodyWork:
-    """Who works on a body of which length.
-
-    Bodies of at most ``inline_bytes_max`` are worked on at once, those above LARGE_BODY_BYTES by ``large`` (None: like
-    all others), the rest by ``usual``.
-    """
+    """Who works on a body of which length. Bodies of at most ``inline_bytes_max`` are worked on at once, those above
+    LARGE_BODY_BYTES by ``large`` (None: like all others), the rest by ``usual``."""
 
     inline_bytes_max: int = 64 * 1024
     usual: Offload = asyncio.to_thread

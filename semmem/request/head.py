@@ -16,9 +16,7 @@ LENGTH_DIGITS_MAX = 18
 
 class RequestHead(Struct, frozen=True):
     """What is known of a request before its body. Header names are lower-case; a header sent twice has two values.
-
-    ``metadata`` is Envoy's dynamic metadata by namespace.
-    """
+    ``metadata`` is Envoy's dynamic metadata by namespace."""
 
     method: str
     path: str
@@ -67,9 +65,7 @@ class RequestHead(Struct, frozen=True):
 
 def read_headers(pairs: Sequence[tuple[str, bytes]]) -> dict[str, tuple[str, ...]]:
     """Header values by lower-case name, in the order they came. The same for every door, so that a user is the same.
-
-    Bytes that are not UTF-8 are read as Latin-1, as HTTP once had it.
-    """
+    Bytes that are not UTF-8 are read as Latin-1, as HTTP once had it."""
     with suppress(UnicodeDecodeError):
         once: dict[str, tuple[str, ...]] = {key.lower(): (raw.decode(),) for key, raw in pairs}
         if len(once) == len(pairs):  # no header twice, as nearly always

@@ -1,8 +1,11 @@
-"""How the request phase of an exchange can end, in one word each."""
+"""How the request phase of an exchange can end, in one word each; and what is noted of a request for whoever asks later
+why it went so: names and numbers, nothing that was said."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Outcome(StrEnum):
@@ -34,3 +37,23 @@ class Outcome(StrEnum):
     OVERSIZE = "oversize"  # larger, or of more messages or values, than semmem reads
     COMPRESSED = "compressed"  # a content-encoding semmem does not read
     OTHER_PATH = "other_path"  # not an API semmem knows
+
+
+NAME_CHARS_MAX = 256
+"""Of a request's id and of its model's name so much is kept."""
+
+
+class RequestRecord(Struct, frozen=True):
+    """``id``: the ``x-request-id``, empty where there is no usable one. ``turn``: the name of what is learnt from.
+    ``api``: the dialect. ``shown``: ids of the memories in its prompt; ``weighed``: those of them that were found anew,
+    with the log-odds that the request needs them, None where the decision has none."""
+
+    id: str
+    user: str
+    project: str | None = None
+    session: str | None = None
+    turn: str = ""
+    api: str = ""
+    model: str = ""
+    shown: tuple[str, ...] = ()
+    weighed: tuple[tuple[str, float | None], ...] = ()

@@ -33,10 +33,8 @@ _BLOCK = re.compile(
 
 
 class Fence:
-    """Marks blocks with ``key`` and recognises those that were marked with it or with one of the ``former`` keys.
-
-    Keys are secret bytes of any length; how many are enough is for whoever makes them.
-    """
+    """Marks blocks with ``key`` and recognises those that were marked with it or with one of the ``former`` keys. Keys
+    are secret bytes of any length; how many are enough is for whoever makes them."""
 
     def __init__(self, key: bytes, *former: bytes) -> None:
         self._keys = (key, *former)

@@ -89,15 +89,12 @@ def _lines(group: Sequence[_Note], pairs: Pairs) -> list[Line]:
 def _belongs(note: _Note, group: Sequence[_Note], pairs: Pairs) -> bool:
     """Only the first of a group speaks for its topic: else a chain of notes would lead from one to the next."""
     first = group[0]
-    if note.tier == first.tier and _share_a_topic(note.words, first.words):
+    words, others = note.words, first.words
+    if note.tier == first.tier and len(words & others) > TOPIC_SHARE * min(len(words), len(others)):
         return True
     if pairs and any((note.memory.id, one.memory.id) in pairs for one in group):
         return True
     return note.turn != "" and any(_share_a_line(note, one) for one in group)
-
-
-def _share_a_topic(one: set[str], other: set[str]) -> bool:
-    return len(one & other) > TOPIC_SHARE * min(len(one), len(other))
 
 
 def _share_a_line(one: _Note, other: _Note) -> bool:

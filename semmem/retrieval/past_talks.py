@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -94,25 +94,24 @@ class _Read:
     cosine: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class PastTalks:
     """``timeout_s`` is what the records have for one question. ``model``: the signature of what questions are embedded
     with. ``learnt``: what questions ask for conversations, by vectors of that model; None: their form alone tells."""
 
-    def __init__(
-        self, records: TalkRecords, *, timeout_s: float, model: str = "", learnt: LooksBack | None = None
-    ) -> None:
-        self._records = records
-        self._timeout_s = timeout_s
-        self._model = model
-        self._learnt = learnt
+    records: TalkRecords
+    _: KW_ONLY
+    timeout_s: float
+    model: str = ""
+    learnt: LooksBack | None = None
 
     def asked(self, question: str, vector: Vector | None, now: float) -> AskedBefore | None:
         """What the user's question asks for of former conversations; None: nothing. ``vector``: the question's, where
         it has one."""
-        if self._learnt is None or vector is None:
+        if self.learnt is None or vector is None:
             return asked_before(question, now)
         in_form = has_form(question)
-        return asked_before(question, now, known=True) if self._learnt.asks(question, vector, in_form=in_form) else None
+        return asked_before(question, now, known=True) if self.learnt.asks(question, vector, in_form=in_form) else None
 
     async def notes(
         self,
@@ -127,10 +126,10 @@ class PastTalks:
         ``apart_from``: the session that asks. ``vector``: the question's. ``until``: the end of the request phase, in
         the event loop's time."""
         try:
-            async with within(self._timeout_s, until):
+            async with within(self.timeout_s, until):
                 near = await self._near(asked, scope, vector)
                 wanted = await self._wanted(asked, scope, near)
-                talks = await self._records.read_talks(
+                talks = await self.records.read_talks(
                     scope, wanted, messages_max=MESSAGES_MAX, chars_max=MESSAGE_CHARS_MAX
                 )
         except (JournalError, TimeoutError):
@@ -145,15 +144,15 @@ class PastTalks:
 
     async def _near(self, asked: AskedBefore, scope: Scope, vector: Vector | None) -> Nearest:
         """How near each conversation is. Raises JournalError."""
-        if vector is None or not asked.terms or not self._model:
+        if vector is None or not asked.terms or not self.model:
             return {}
-        return _nearest(await self._records.talk_vectors(scope, self._model, limit=VECTORS_MAX), vector)
+        return _nearest(await self.records.talk_vectors(scope, self.model, limit=VECTORS_MAX), vector)
 
     async def _wanted(self, asked: AskedBefore, scope: Scope, near: Nearest) -> dict[str, str]:
         """Candidates, each with the turn in it that is nearest. Raises JournalError."""
         found: list[str] = []
         if asked.terms:
-            found += await self._records.talks_holding(
+            found += await self.records.talks_holding(
                 scope,
                 [_sought(term) for term in asked.terms[:WORDS_MAX]],
                 messages_max=SEARCHED_MAX,
@@ -163,7 +162,7 @@ class PastTalks:
             found += sorted(near, key=lambda talk: -near[talk][0])[:CANDIDATES_MAX]
         if asked.during is not None or asked.is_latest:
             since, until = _widened(asked.during)
-            found += await self._records.talks_of_time(scope, since=since, until=until, limit=CANDIDATES_MAX)
+            found += await self.records.talks_of_time(scope, since=since, until=until, limit=CANDIDATES_MAX)
         return {talk: near[talk][1] if talk in near else "" for talk in dict.fromkeys(found)}
 
 

@@ -6,7 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import translate
 from functools import partial
 
@@ -146,52 +146,37 @@ class _Composed:
     compacted: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class Recall:
     """Finds what is worth telling the model. Holds no state of any request.
 
-    ``decision`` says which memories a question shows, None: by nearness alone. Searched is announced for every search.
-    ``writer`` and ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks and
-    recognises them; None: with a key that only this object knows. ``spawn`` starts the task that embeds a question
-    while something else is done; None: nothing is done meanwhile. ``past``: former conversations, for questions that
-    ask for them; None where none are kept. ``passages``: what was said, for questions that memories do not answer.
-    ``changes``: which were said back, None: none yet.
+    ``decision`` says which memories a question shows. Searched is announced for every search. ``writer`` and
+    ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks and recognises them; None:
+    with a key that only this object knows. ``spawn`` starts the task that embeds a question while something
+    else is done; None: nothing is done meanwhile. ``past``: former conversations, for questions that ask for them; None
+    where none are kept. ``passages``: what was said, for questions that memories do not answer. ``changes``: which were
+    said back.
     """
 
-    def __init__(
-        self,
-        memories: HotMemories,
-        embedder: Embedder,
-        rules: RecallRules,
-        *,
-        decision: Decision | None = None,
-        announce: Announce = nobody_listens,
-        writer: QueryWriter | None = None,
-        reranking: Reranking | None = None,
-        fence: Fence | None = None,
-        spawn: Spawn | None = None,
-        past: PastTalks | None = None,
-        changes: Changes | None = None,
-        passages: PassageSearch | None = None,
-    ) -> None:
-        self._memories = memories
-        self._embedder = embedder
-        self._rules = rules
-        self._decision = decision or Decision()
-        self._announce = announce
-        self._writer = writer
-        self._reranking = reranking
-        self._spawn = spawn
-        self._past = past
-        self._before = FoundBefore[Candidates]()
-        self._changes = changes or Changes()
-        self._passages = passages
-        self._fence = Fence(secrets.token_bytes(32)) if fence is None else fence
-        self._user_roles = re.compile("|".join(translate(each.lower()) for each in rules.user_role_models) or r"(?!)")
+    memories: HotMemories
+    embedder: Embedder
+    rules: RecallRules
+    _: KW_ONLY
+    decision: Decision = field(default_factory=Decision)
+    announce: Announce = nobody_listens
+    writer: QueryWriter | None = None
+    reranking: Reranking | None = None
+    fence: Fence | None = None
+    spawn: Spawn | None = None
+    past: PastTalks | None = None
+    changes: Changes = field(default_factory=Changes)
+    passages: PassageSearch | None = None
 
-    @property
-    def tokens_max(self) -> int:
-        """Of all blocks in a prompt together."""
-        return self._rules.tokens_max
+    def __post_init__(self) -> None:
+        self._before = FoundBefore[Candidates]()
+        self._fence = Fence(secrets.token_bytes(32)) if self.fence is None else self.fence
+        named = "|".join(translate(each.lower()) for each in self.rules.user_role_models)
+        self._user_roles = re.compile(named or r"(?!)")
 
     def skips(self, question: Question) -> Outcome | None:
         """The reason not to search, as far as the words alone say it; None: search."""
@@ -209,14 +194,14 @@ class Recall:
         with spans.step("semmem.decide") as span:
             reason, text = self._reason(question), ""
             if reason is None:
-                text = build_query(question.conversation, chars_max=self._rules.query_chars_max)
+                text = build_query(question.conversation, chars_max=self.rules.query_chars_max)
                 reason = None if text else Outcome.NO_HITS
             span.note("semmem.decision", reason or SEARCH)
-        begun = Begun(reason, text, self._embedder, timeout_s=self._rules.embed_timeout_s)
+        begun = Begun(reason, text, self.embedder, timeout_s=self.rules.embed_timeout_s)
         if reason is None:
-            self._memories.warm(question.scope.user)  # it is read while the question is embedded
-            if self._spawn is not None and not goes_on(question.conversation):
-                begun.embed(self._spawn)
+            self.memories.warm(question.scope.user)  # it is read while the question is embedded
+            if self.spawn is not None and not goes_on(question.conversation):
+                begun.embed(self.spawn)
         return begun
 
     async def search(self, question: Question) -> Recalled:
@@ -227,12 +212,12 @@ class Recall:
     async def index(self, user: str, *, share: float = TRUTH_SHARE, is_searched: bool = False) -> MemoryIndex | None:
         """All of the user's memories; None where they cannot be had in this share of the store's time.
         ``is_searched``: this request will search them too. Raises StoreError."""
-        return await self._memories.index(user, wait_s=share * self._rules.store_timeout_s, again=is_searched)
+        return await self.memories.index(user, wait_s=share * self.rules.store_timeout_s, again=is_searched)
 
     def injection(self, text: str, model: str, at: int = 0) -> Injection:
         """The text as a block for this model: as whom, and where; ``at``: at which of the user's messages."""
-        role = "user" if self._user_roles.match(model.lower()) else self._rules.role
-        return Injection(text, role=role, position=self._rules.position, at=at)
+        role = "user" if self._user_roles.match(model.lower()) else self.rules.role
+        return Injection(text, role=role, position=self.rules.position, at=at)
 
     async def finish(self, question: Question, begun: Begun, before: Before = NOTHING) -> Recalled:
         """The relevant memories that are not in the prompt. When the question cannot be embedded, what shares words
@@ -243,7 +228,7 @@ class Recall:
         """
         if begun.outcome is not None:
             return Recalled(begun.outcome)
-        query = self._query(question, begun.text, self._rules.strategy)
+        query = self._query(question, begun.text, self.rules.strategy)
         try:
             return await self._search_by_meaning(question, query, begun, before)
         except EmbedderError as error:
@@ -263,28 +248,28 @@ class Recall:
         ``is_lookup``: somebody searches the memories themselves, and is given the best of them. ``tokens_max``: another
         budget than the configured one, for ``before`` too. Raises StoreError.
         """
-        text = build_query(question.conversation, chars_max=self._rules.query_chars_max)
-        query = self._query(question, text, strategy or self._rules.strategy)
+        text = build_query(question.conversation, chars_max=self.rules.query_chars_max)
+        query = self._query(question, text, strategy or self.rules.strategy)
         if is_lookup:
             query = replace(query, is_lookup=True, threshold=question.conversation.controls.threshold)
         reason: str | None = self.skips(question)
         vector: Vector | None
         unembedded: Outcome | None = None
         try:
-            vector = await embed_query(self._embedder, query.text, timeout_s=self._rules.embed_timeout_s)
+            vector = await embed_query(self.embedder, query.text, timeout_s=self.rules.embed_timeout_s)
             found = await self._found(question, query, vector)
         except EmbedderError as error:
             vector = None
             unembedded = _unembedded(error)
             by_words = replace(query, strategy=Strategy.KEYWORD)
-            found = await find_by_words(self._memories, by_words, timeout_s=self._rules.store_timeout_s)
+            found = await find_by_words(self.memories, by_words, timeout_s=self.rules.store_timeout_s)
         ranked = self._ranked(question, found)
         if not is_lookup:
             if vector is not None:
                 ranked = _with_said(ranked, await self._with_passages(question, vector, found, _kept(ranked)))
             talks = await self._talks(question, vector)
             ranked = [*(Ranked(hit, kept=True, reason="conversation") for hit in talks), *ranked]
-        room = self._rules.tokens_max if tokens_max is None else tokens_max
+        room = self.rules.tokens_max if tokens_max is None else tokens_max
         composed = self._composed(question, _kept(ranked), before, found.index, room)
         ranked = _with_corrections(ranked, composed.corrected)
         block = next(iter(composed.blocks), None)
@@ -307,8 +292,6 @@ class Recall:
             composed.compacted,
         )
 
-    # --- steps -------------------------------------------------------------------------------------------------------
-
     def _reason(self, question: Question) -> Outcome | None:
         """Why nothing is searched for, and nothing is embedded."""
         controls = question.conversation.controls
@@ -321,11 +304,11 @@ class Recall:
 
     def _limit(self, question: Question) -> int:
         limit = question.conversation.controls.limit
-        return self._rules.limit if limit is None else limit
+        return self.rules.limit if limit is None else limit
 
     def _query(self, question: Question, text: str, strategy: Strategy) -> ResolvedQuery:
         """The one place where the request's own controls meet the configured rules."""
-        rules, controls = self._rules, question.conversation.controls
+        rules, controls = self.rules, question.conversation.controls
         return ResolvedQuery(
             text,
             self._reading(question.scope),
@@ -341,20 +324,20 @@ class Recall:
 
     def _reading(self, scope: Scope) -> Scope:
         """Whose memories are read. Those of every agent; an absent project means all of the user's."""
-        if self._rules.scope == "user":
+        if self.rules.scope == "user":
             return Scope(scope.user)
-        session = (scope.session or "") if self._rules.scope == "session" else None
+        session = (scope.session or "") if self.rules.scope == "session" else None
         return Scope(scope.user, project=scope.project, session=session, reads_common=True)
 
     async def _talks(self, question: Question, vector: Vector | None) -> list[Hit]:
         """Former conversations that the question asks for. Nobody fails for them."""
         types = question.conversation.controls.types
-        if self._past is None or (types and MemoryType.EPISODIC not in types):
+        if self.past is None or (types and MemoryType.EPISODIC not in types):
             return []
-        if (asked := self._past.asked(question.text, vector, question.now)) is None:
+        if (asked := self.past.asked(question.text, vector, question.now)) is None:
             return []
         with spans.step("semmem.conversations") as span:
-            found = await self._past.notes(
+            found = await self.past.notes(
                 asked,
                 self._reading(question.scope),
                 apart_from=question.scope.session,
@@ -367,10 +350,10 @@ class Recall:
     async def _with_passages(
         self, question: Question, vector: Vector, found: SearchResult, kept: list[Hit]
     ) -> list[Hit]:
-        if self._passages is None:
+        if self.passages is None:
             return kept
         with spans.step("semmem.passages") as span:
-            together = await self._passages.beside(question, found, vector, kept)
+            together = await self.passages.beside(question, found, vector, kept)
             span.note(spans.RECORD_COUNT, len(together))
         return together
 
@@ -389,10 +372,10 @@ class Recall:
             kept = _kept(self._ranked(question, found))
             kept = await self._with_passages(question, vector, found, kept)
             if question.conversation.controls.limit is None:  # who asks for so many gets no more
-                kept = [*self._changes.to_say_back(found.index, query, kept), *kept]
+                kept = [*self.changes.to_say_back(found.index, query, kept), *kept]
             status = "hit" if kept else "miss"
         finally:
-            self._announce(Searched(status, len(kept), time.perf_counter() - begun.at))
+            self.announce(Searched(status, len(kept), time.perf_counter() - begun.at))
         talks = await self._talks(question, vector)
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         otherwise = Outcome(_refusal(found) or Outcome.NO_HITS)
@@ -400,17 +383,17 @@ class Recall:
 
     def _read(self, query: ResolvedQuery) -> WordsRead | None:
         """The query's words, where the user's index is here to compare them with."""
-        index = None if query.strategy is Strategy.RECENT else self._memories.at_hand(query.scope.user)
+        index = None if query.strategy is Strategy.RECENT else self.memories.at_hand(query.scope.user)
         if index is None:
             return None
-        return read_words(index, query, self._decision)
+        return read_words(index, query, self.decision)
 
     async def _by_words(
         self, question: Question, query: ResolvedQuery, before: Before, error: EmbedderError
     ) -> Recalled:
         """Raises StoreError."""
         with spans.step(spans.SEARCH_MEMORY) as span:
-            found = await find_by_words(self._memories, query, timeout_s=self._rules.store_timeout_s)
+            found = await find_by_words(self.memories, query, timeout_s=self.rules.store_timeout_s)
             _tell(span, found)
         talks = await self._talks(question, None)
         kept = [*talks, *_kept(self._ranked(question, found))]
@@ -428,19 +411,19 @@ class Recall:
     ) -> SearchResult:
         """Candidates for the query as a model improves it, in the order that a model gives them."""
         writer = self._asked_writer(question, query, vector)
-        extra_s = (writer.timeout_s if writer else 0.0) + (self._reranking.timeout_s if self._reranking else 0.0)
+        extra_s = (writer.timeout_s if writer else 0.0) + (self.reranking.timeout_s if self.reranking else 0.0)
         if extra_s:
             await question.deadline.extend(extra_s)  # once, for every model still to come
         if writer is not None:
-            said, embed_s = question.conversation, self._rules.embed_timeout_s
-            text, vector = await writer.improved(said, query.text, vector, self._embedder, embed_timeout_s=embed_s)
+            said, embed_s = question.conversation, self.rules.embed_timeout_s
+            text, vector = await writer.improved(said, query.text, vector, self.embedder, embed_timeout_s=embed_s)
             query = replace(query, text=text)
         found = await find(
-            self._memories,
+            self.memories,
             query,
             vector,
-            self._decision,
-            timeout_s=self._rules.store_timeout_s,
+            self.decision,
+            timeout_s=self.rules.store_timeout_s,
             before=self._before,
             cut_too=cut_too,
             read=read,
@@ -450,25 +433,25 @@ class Recall:
     def _asked_writer(self, question: Question, query: ResolvedQuery, vector: Vector) -> QueryWriter | None:
         """The model, unless what is asked is plainly nothing that memories have to do with: it would be refused after
         the search, and a call of a model is dear."""
-        if self._writer is None or not self._writer.wants(question.conversation):
+        if self.writer is None or not self.writer.wants(question.conversation):
             return None
-        alone = self._decision.request_alone(query.text, vector, wants=query.wants)
-        return None if alone is not None and alone.is_general else self._writer
+        alone = self.decision.request_alone(query.text, vector, wants=query.wants)
+        return None if alone is not None and alone.is_general else self.writer
 
     async def _reranked(self, found: SearchResult) -> SearchResult:
         query = found.query
-        if self._reranking is None or query.strategy is Strategy.RECENT:
+        if self.reranking is None or query.strategy is Strategy.RECENT:
             return found
         fitting = found.fitting
         if len(fitting) <= query.limit:
             return found  # all of them are shown
-        ordered = await self._reranking.order(query.text, fitting)
+        ordered = await self.reranking.order(query.text, fitting)
         known = {hit.memory.id for hit in fitting}
         rest = [hit for hit in found.candidates.hits if hit.memory.id not in known]
         return replace(found, candidates=replace(found.candidates, hits=[*ordered, *rest]))
 
     def _ranked(self, question: Question, found: SearchResult) -> list[Ranked]:
-        query, candidates, rules = found.query, found.candidates, self._rules
+        query, candidates, rules = found.query, found.candidates, self.rules
         said = [] if query.is_lookup else own_words(question)
         own_limit = question.conversation.controls.limit is not None
         lists_profile = candidates.request is not None and candidates.request.lists_profile
@@ -494,11 +477,11 @@ class Recall:
         index: MemoryIndex | None,
     ) -> Recalled:
         """``otherwise``: the outcome where there is nothing to show."""
-        composed = self._composed(question, kept, before, index, self._rules.tokens_max)
+        composed = self._composed(question, kept, before, index, self.rules.tokens_max)
         if not composed.wanted:
             return Recalled(Outcome.REPEATED if kept else otherwise)
         recalled = Recalled(outcome if composed.blocks else otherwise, tuple(composed.blocks), composed.compacted)
-        self._changes.said_back(recalled.hits)
+        self.changes.said_back(recalled.hits)
         return recalled
 
     def _composed(
@@ -528,7 +511,7 @@ class Recall:
         mark, model = partial(self._fence.mark, question.scope.user), question.conversation.model
         for position, some in (
             ("system", [hit for hit in hits if for_start(hit)]),
-            (self._rules.position, [hit for hit in hits if not for_start(hit)]),
+            (self.rules.position, [hit for hit in hits if not for_start(hit)]),
         ):
             if not some:
                 continue
@@ -539,7 +522,7 @@ class Recall:
                 span.note("semmem.tokens", tokens)
             if text is not None:
                 injection = replace(self.injection(text, model, before.at), position=position)
-                blocks.append(block_of(injection, shown, tokens, is_start=position != self._rules.position))
+                blocks.append(block_of(injection, shown, tokens, is_start=position != self.rules.position))
                 room -= tokens
         return blocks
 

@@ -94,10 +94,8 @@ class ResolvedQuery:
 
 
 async def nearest(store: Store, query: ResolvedQuery, vector: Vector, *, timeout_s: float) -> list[Hit]:
-    """The store's own dense search, best first. Raises StoreError, StoreTimeout when too late.
-
-    Up to OVERFETCH times the query's limit come back, at most CANDIDATES_MAX.
-    """
+    """The store's own dense search, best first. Raises StoreError, StoreTimeout when too late. Up to OVERFETCH times
+    the query's limit come back, at most CANDIDATES_MAX."""
     limit = min(OVERFETCH * query.limit, CANDIDATES_MAX)
     try:
         async with asyncio.timeout(timeout_s):

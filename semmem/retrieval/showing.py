@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from msgspec import Struct, structs
 
@@ -105,21 +105,15 @@ class _Open(Struct, frozen=True):
         return can and not self.asked.is_held and self.asked.is_new and self.at == 0
 
 
+@dataclass(eq=False, repr=False)
 class Showing:
     """Holds nothing of any request. ``note_uses`` is told whose memories were found for a prompt, which, and when; it
     must neither wait nor raise."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        recall: Recall,
-        announce: Announce = nobody_listens,
-        note_uses: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None,
-    ) -> None:
-        self._ledger = ledger
-        self._recall = recall
-        self._announce = announce
-        self._note_uses = note_uses
+    ledger: Ledger
+    recall: Recall
+    announce: Announce = nobody_listens
+    note_uses: Callable[[str, Sequence[str], float], None] = lambda _user, _memory_ids, _now: None
 
     async def show(self, asked: SessionRequest, find: Find) -> Shown:
         """What the prompt is given: what it was given before, and what ``find`` finds beside it."""
@@ -128,14 +122,14 @@ class Showing:
             return _shown(await self._found(asked, find, Before(at=anchors[-1].at if anchors else 0)), [])
         opened = await self._open(asked, asked.session)
         again = self._again(opened)
-        if sum(block.tokens for block in again) > self._recall.tokens_max:  # of branches that have come together
-            self._ledger.clear(opened.page, COMPACTED)
+        if sum(block.tokens for block in again) > self.recall.rules.tokens_max:  # of branches that have come together
+            self.ledger.clear(opened.page, COMPACTED)
             opened, again = structs.replace(opened, blocks={}), []
         if not asked.is_new and (own := _own(opened)) is not None:
             return _repeated(opened, own, again)
         recalled = await self._found(asked, find, _before(opened, again))
         if recalled.compacted:
-            self._ledger.clear(opened.page, COMPACTED)
+            self.ledger.clear(opened.page, COMPACTED)
             again = []
         self._keep(opened, recalled)
         return _shown(recalled, again)
@@ -144,11 +138,11 @@ class Showing:
         """What the session's prompts have by now, oldest first, and would be given again. Changes nothing: neither what
         is kept of the session nor the counts. ``session`` as in SessionRequest."""
         scope, said = question.scope, question.conversation
-        injection = self._recall.injection("", said.model)
+        injection = self.recall.injection("", said.model)
         if injection.position != "turn":
             return NOTHING
         name = _page_name(scope.project, session, injection, said.controls)
-        page = await self._ledger.look(scope.user, name, now=question.now)
+        page = await self.ledger.look(scope.user, name, now=question.now)
         if not page.blocks:
             return NOTHING
         if await self._why_not(page, scope, question.now, share=1.0) is not None:
@@ -157,29 +151,27 @@ class Showing:
         blocks = tuple(sorted(shown, key=lambda block: (block.anchor != START, block.shown_at)))
         return Before(blocks=blocks, tokens=sum(block.tokens for block in blocks))
 
-    # --- steps -------------------------------------------------------------------------------------------------------
-
     async def _found(self, asked: SessionRequest, find: Find, before: Before) -> Recalled:
         recalled = await find(before)
         if recalled.hits:
-            self._note_uses(asked.question.scope.user, memories_in(recalled.hits), asked.question.now)
+            self.note_uses(asked.question.scope.user, memories_in(recalled.hits), asked.question.now)
         return _placed(recalled, asked)
 
     async def _open(self, asked: SessionRequest, session: str) -> _Open:
         anchors, scope, said, now = asked.anchors, asked.question.scope, asked.question.conversation, asked.question.now
-        injection = self._recall.injection("", said.model)
+        injection = self.recall.injection("", said.model)
         name = _page_name(scope.project, session, injection, said.controls)
         history = () if asked.is_held else anchors[:-1] if asked.is_new else anchors
         if injection.position != "turn" and asked.is_new:
             history = ()  # only a loop that goes on is given what it was
-        page = await self._ledger.page(scope.user, name, history, held=asked.is_held, now=now)
+        page = await self.ledger.page(scope.user, name, history, held=asked.is_held, now=now)
         if not page.blocks:
             return _Open(asked, injection, page, {})
         why = await self._why_not(page, scope, now, is_searched=asked.is_searched and asked.is_new)
         if why == LATE:
-            self._announce(PromptPrefix(LATE))
+            self.announce(PromptPrefix(LATE))
         elif why is not None:
-            self._ledger.clear(page, why)
+            self.ledger.clear(page, why)
         blocks = {anchor: block for anchor, block in page.blocks.items() if block.text} if why is None else {}
         return _Open(asked, injection, page, blocks)
 
@@ -189,7 +181,7 @@ class Showing:
         """Why what the page holds may not be shown, LATE where that is not known; None: it may be. What may not be is
         gone for good, what is not known is for now. ``share``: of the store's time so much is waited."""
         try:
-            index = await self._recall.index(scope.user, share=share, is_searched=is_searched)
+            index = await self.recall.index(scope.user, share=share, is_searched=is_searched)
         except StoreError:
             index = None
         if index is None:
@@ -202,7 +194,7 @@ class Showing:
         if len(missing) > ABSENT_MAX:
             return ERASED
         if why is None and missing:
-            page.withdrawn |= await self._ledger.withdrawn(scope.user, missing)
+            page.withdrawn |= await self.ledger.withdrawn(scope.user, missing)
             why = None if missing <= page.withdrawn else ERASED
         if why is None:
             note_fit(page, blocks, index, now)
@@ -221,7 +213,7 @@ class Showing:
         kept = [(anchor, blocks[anchor.name]) for anchor in earlier if anchor.name in blocks]
         if earlier and blocks:
             here = {anchor.name for anchor in asked.anchors} | {START}
-            self._announce(PromptPrefix(KEPT if blocks.keys() <= here else EDITED))
+            self.announce(PromptPrefix(KEPT if blocks.keys() <= here else EDITED))
         texts = {block.injection.text for block in found}
         for anchor, shown in kept:  # branches that come together may have been told the same at two messages
             if shown.text not in texts:
@@ -237,7 +229,7 @@ class Showing:
         if opened.begins:
             places.append((START, recalled.start))
         for anchor, block in places:
-            had, until = opened.page.blocks.get(anchor), now + self._ledger.kept_s
+            had, until = opened.page.blocks.get(anchor), now + self.ledger.rules.kept_s
             if block is not None:
                 until = until if block.expires_at is None else min(until, block.expires_at)
                 text, position = block.injection.text, block.injection.position
@@ -246,9 +238,9 @@ class Showing:
                 new = ShownBlock(anchor, "", (), 0, turn, opened.injection.position, now, until, asked.after)
             else:
                 continue
-            self._ledger.add(opened.page, new)
+            self.ledger.add(opened.page, new)
         if here is not None:
-            self._ledger.knows(opened.page, (here.name,))
+            self.ledger.knows(opened.page, (here.name,))
 
 
 def _page_name(project: str | None, session: str, injection: Injection, controls: Controls) -> str:

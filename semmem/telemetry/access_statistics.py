@@ -62,19 +62,16 @@ class AccessRecorder:
     async def flush(self) -> None:
         """Write what waits now."""
         async with self._writing:
-            await self._write()
+            waiting, self._waiting = self._waiting, {}
+            if not waiting:
+                return
+            try:
+                await self.statistics.record_uses([(*key, uses) for key, uses in waiting.items()])
+            except JournalError as error:
+                self.dropped += len(waiting)
+                log.warning("uses of %d memories were not counted: %s", len(waiting), error)
 
     async def settled(self) -> None:
         """Return when what is being written now is written, or was given up."""
         async with self._writing:
             pass
-
-    async def _write(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        if not waiting:
-            return
-        try:
-            await self.statistics.record_uses([(user, memory_id, uses) for (user, memory_id), uses in waiting.items()])
-        except JournalError as error:
-            self.dropped += len(waiting)
-            log.warning("uses of %d memories were not counted: %s", len(waiting), error)

@@ -54,11 +54,8 @@ class ObservedStore(StoreWrapper):
             self._metrics.store_operations.labels(self._backend, call.operation, status).inc()
             self._metrics.store_seconds.labels(self._backend, call.operation).observe(time.perf_counter() - started)
             if call.writes and not call.of_passages:
-                self._announce(call)
-
-    def _announce(self, call: StoreCall) -> None:
-        for listener in self._listeners:
-            listener(call.user, call.memory_id)
+                for listener in self._listeners:
+                    listener(call.user, call.memory_id)
 
 
 class MeteredEmbedder(EmbedderWrapper):

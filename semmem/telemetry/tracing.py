@@ -22,7 +22,6 @@ from contextvars import Token
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any
 
 import requests
 from opentelemetry import trace
@@ -37,6 +36,7 @@ from opentelemetry.trace import Link, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import Counter
 
+from semmem.background.tasks import ends_within
 from semmem.memory import Scope
 from semmem.ports.spans import (
     CURRENT,
@@ -121,7 +121,8 @@ class OtelTracer(Tracer):
         return self._open(name, _context(at), SpanKind.INTERNAL) if at.traceparent else NOT_RECORDED
 
     def gather(self, name: str, traceparents: Sequence[str]) -> Span:
-        contexts = (_span_context(traceparent) for traceparent in dict.fromkeys(traceparents) if traceparent)
+        spans = (trace.get_current_span(_context(Place(each))) for each in dict.fromkeys(traceparents) if each)
+        contexts = (span.get_span_context() for span in spans)
         links = [Link(context) for context in contexts if context.is_valid][:LINKS_MAX]
         if not links and self.chance() >= self.ratio:
             return NOT_RECORDED
@@ -204,10 +205,6 @@ def _context(place: Place) -> Context:
     return _propagator.extract({} if place == NOWHERE else carrier, Context())
 
 
-def _span_context(traceparent: str) -> Any:
-    return trace.get_current_span(_context(Place(traceparent))).get_span_context()
-
-
 # --- on their way to a collector -------------------------------------------------------------------------------------
 
 
@@ -280,11 +277,7 @@ class SpanExport(SpanProcessor):
     async def run(self) -> None:
         """Send until cancelled."""
         while True:
-            try:
-                async with asyncio.timeout(self.interval_s):
-                    await self._full.wait()
-            except TimeoutError:
-                pass
+            await ends_within(self._full.wait(), self.interval_s)
             self._full.clear()
             await self.flush()
 
@@ -296,12 +289,7 @@ class SpanExport(SpanProcessor):
 
     async def drained(self, timeout_s: float) -> bool:
         """Send what waits, for the last time; False when ``timeout_s`` was not enough."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self.flush()
-        except TimeoutError:
-            return False
-        return True
+        return await ends_within(self.flush(), timeout_s)
 
     def close(self) -> None:
         """Try nothing any more; what is being sent ends soon."""

@@ -20,10 +20,9 @@ from semmem.memory import Answer, Conversation, Role, Scope, Turn, TurnEnding
 from semmem.ports import spans
 from semmem.ports.names import bounded, usable
 from semmem.ports.recording import TURN_CHARS_MAX, TurnClosed
-from semmem.turns.ids import turn_id
 from semmem.turns.observation import Ticket
 from semmem.turns.recovery import Chosen, Recovery, UnreadHistories, UnreadHistory
-from semmem.turns.sessions import AnsweredTurn, Sessions
+from semmem.turns.sessions import AnsweredTurn, Sessions, turn_id
 from semmem.turns.user_messages import UserMessage, UserMessages
 
 OBSERVING = ("observe", "single_filter")
@@ -58,10 +57,8 @@ class CurrentTurn(Struct, frozen=True):
 
 @dataclass(eq=False)
 class TurnRecorder:
-    """Makes turns of requests and answers, and offers them to the journal.
-
-    ``turn_chars_max`` characters are kept of a user's text, ``answer_bytes_max`` of an answer.
-    """
+    """Makes turns of requests and answers, and offers them to the journal. ``turn_chars_max`` characters are kept of a
+    user's text, ``answer_bytes_max`` of an answer."""
 
     sessions: Sessions
     journal: TurnJournal
@@ -87,7 +84,8 @@ class TurnRecorder:
         if not messages.speak:
             if messages.of_others:  # what is answered is no turn of the user's
                 return CurrentTurn(scope, messages=messages)
-            return _extending(scope, before or await self._continued(conversation, scope))
+            before = before or await self._continued(conversation, scope)
+            return CurrentTurn(replace(scope, session=before.session), before.turn_id) if before else CurrentTurn(scope)
         session = await self.sessions.name(scope, conversation, now)
         scope, messages = Scope(scope.user, scope.project, scope.agent, session), messages.named(scope.user, session)
         said, after = next(messages.current_backwards()), await self._after(conversation, scope)
@@ -172,7 +170,7 @@ class TurnRecorder:
         if chosen.unread:
             self.unread.keep(conversation, UnreadHistory(turn, messages, after))
         if accepted and chosen.complete and not _kept_by_api(conversation):
-            self.recovery.seen.settle(messages.key, chosen.current[-1])
+            self.recovery.seen.settled.put(messages.key, chosen.current[-1].place)
             self.unread.settled(messages.key)
         if self.capture == "history" and not _kept_by_api(conversation):
             self._close_from_history(messages, turn)
@@ -252,10 +250,6 @@ class TurnRecorder:
         ending = ending or (TurnEnding.ANSWERED if answer else TurnEnding.ANSWER_LOST)
         tail = storable(answer[-self.answer_bytes_max :]) if answer else None
         self.journal.offer(TurnClosed(turn_id, ending, at, answer=tail))
-
-
-def _extending(scope: Scope, before: AnsweredTurn | None) -> CurrentTurn:
-    return CurrentTurn(replace(scope, session=before.session), before.turn_id) if before else CurrentTurn(scope)
 
 
 def _kept_by_api(conversation: Conversation) -> bool:

@@ -19,9 +19,9 @@ from msgspec import Struct
 
 from semmem.memory import Conversation, Forgetting, Turn
 from semmem.ports.events import Announce, HistoryRead, nobody_listens
-from semmem.turns.ids import session_start
 from semmem.turns.recent import Recent
 from semmem.turns.seen import UNSEEN, Known, SeenMessages, Unread
+from semmem.turns.sessions import session_start
 from semmem.turns.user_messages import UserMessage, UserMessages
 
 EXAMINED_MAX = 10
@@ -98,7 +98,7 @@ class Recovery:
         current = [*islice(messages.current_backwards(), newest)][::-1]
         if messages.current_count > newest:
             self._count("over_limit", messages.current_count - newest)
-        past = self._unsettled(messages, self.seen.settled(messages.key)) if history else []
+        past = self._unsettled(messages, self.seen.settled.get(messages.key)) if history else []
         doubtful = current if messages.answered else current[:-1]
         complete = read = True
         asked = bool(past)

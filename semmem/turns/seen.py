@@ -45,9 +45,7 @@ class Unread(Exception):
 
 class Known(Struct, frozen=True):
     """What is known of some words in a conversation: at which ordinals they were journalled or declined, and when.
-
-    ``passed``: they stood in a history and were left alone there.
-    """
+    ``passed``: they stood in a history and were left alone there."""
 
     journalled: Mapping[int, float] = field(default_factory=dict)
     declined: Mapping[int, float] = field(default_factory=dict)
@@ -73,7 +71,8 @@ class SeenMessages:
         self._records = records
         self._lookup_timeout_s = lookup_timeout_s
         self._known = Recent[str, Known](messages_max)
-        self._settled = Recent[str, str](messages_max)
+        self.settled = Recent[str, str](messages_max)
+        """By the key of a conversation the place of the last words up to which everything in it was dealt with."""
         self._anonymous = Recent[int, bool](messages_max)
         self._tellers = Recent[int, int](messages_max)
 
@@ -120,14 +119,6 @@ class SeenMessages:
         if teller not in (new, SHARED):
             self._tellers.put(words, new if teller is None else SHARED)
         return teller not in (None, new)
-
-    def settle(self, conversation: str, last: UserMessage) -> None:
-        """Everything in the conversation of this key up to these words was dealt with."""
-        self._settled.put(conversation, last.place)
-
-    def settled(self, conversation: str) -> str | None:
-        """The place of the last words that were dealt with."""
-        return self._settled.get(conversation)
 
     async def look_up(self, asked: Sequence[UserMessage], *, first: bool = False) -> dict[str, Known]:
         """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say.

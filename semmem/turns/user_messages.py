@@ -8,14 +8,14 @@ at which it began: the same history after a pause belongs to another session, bu
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import msgspec
 
-from semmem.memory import Conversation, Message, Role
+from semmem.memory import Conversation, Role
 from semmem.text.digest import known_digest
-from semmem.turns.ids import message_id, session_without_start
+from semmem.turns.sessions import message_id, session_without_start
 
 _USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
 """Looked up once: each look costs more than comparing."""
@@ -23,9 +23,7 @@ _USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
 
 class UserMessage(msgspec.Struct, frozen=True):
     """One user message that has text. ``ordinal`` counts the request's user messages, those without text too, from 1.
-
-    ``id`` is the same wherever in the conversation the words stand. ``text`` is stripped, else as it came.
-    """
+    ``id`` is the same wherever in the conversation the words stand. ``text`` is stripped, else as it came."""
 
     id: str
     ordinal: int
@@ -54,7 +52,7 @@ class UserMessages:
         self._user = user
         self.chars_max = chars_max
         self.current_count = len(places) - self._first_current
-        after = _speakers(messages, places[-1] + 1) if places else set[Role]()
+        after = {message.role for message in messages[places[-1] + 1 :]} if places else set[Role]()
         self.tool_spoke = _TOOL in after
         """Whether a tool speaks behind the user's words: an earlier request has brought them."""
         self.answered = self.tool_spoke or _ASSISTANT in after
@@ -125,7 +123,3 @@ class UserMessages:
     def _own_text(self, number: int) -> str:
         message = self._messages[self._places[number]]
         return message.text.strip() if message.is_own(self._user) else ""
-
-
-def _speakers(messages: Sequence[Message], start: int) -> set[Role]:
-    return {messages[place].role for place in range(start, len(messages))}

@@ -64,9 +64,7 @@ class Consolidator:
 
     async def merge(self, groups: Iterable[Group], *, hold_id: str, now: float) -> int:
         """Merge groups under a hold of their user; how many memories were superseded. Raises StoreError, JournalError.
-
-        Groups of which anything changed since they were found are left alone.
-        """
+        Groups of which anything changed since they were found are left alone."""
         writes = Writes(self.store, self.records, hold_id)
         return sum([await self._merge(group, writes, now) for group in groups])
 
@@ -91,10 +89,10 @@ class Consolidator:
 
     def _bucket(self, memories: list[Memory], pairs: Iterator[int]) -> Iterable[Group]:
         """Each memory joins the first it says the same as; the most informative stays, of equal ones the newest.
-
-        ``pairs`` is exhausted when enough was compared.
-        """
-        ordered = sorted(memories, key=_informative, reverse=True)
+        ``pairs`` is exhausted when enough was compared."""
+        ordered = sorted(
+            memories, key=lambda one: (len(content_words(one.content)), one.updated_at, one.id), reverse=True
+        )
         alike = cosines(ordered)
         taken: set[int] = set()
         for place, kept in enumerate(ordered):
@@ -121,10 +119,6 @@ async def unchanged(store: Store, memory: Memory) -> Memory | None:
     if current is None or current.version != memory.version or current.status is not MemoryStatus.ACTIVE:
         return None
     return current
-
-
-def _informative(memory: Memory) -> tuple[int, float, str]:
-    return len(content_words(memory.content)), memory.updated_at, memory.id
 
 
 def _merged(kept: Memory, others: Sequence[Memory]) -> Memory:

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
-from semmem.lifecycle.passages import PassageQuota
+from semmem.lifecycle.quota import PassageQuota
 from semmem.lifecycle.writes import remove
 from semmem.memory import MERGED, UNFOUNDED, Memory, MemoryStatus, Scope
 from semmem.ports.errors import SemmemError
@@ -40,10 +40,8 @@ class MaintenanceRecords(MemoryRecords, Protocol):
         """Erase versions, statistics and the name of a user who has no memories. Turns stay."""
 
     async def orphans(self, *, limit: int) -> list[tuple[str, str]]:
-        """(user, memory id) of what was forgotten under batches and holds that have ended.
-
-        A worker that died between its write and its second question may have left such a memory in the store.
-        """
+        """(user, memory id) of what was forgotten under batches and holds that have ended. A worker that died between
+        its write and its second question may have left such a memory in the store."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,7 @@ class Summariser(ModelWriting[SummaryRules]):
 
     async def replace(self, summary: Written, *, hold_id: str, now: float) -> Memory | None:
         """Put the summary in its memories' place, under a hold of their user. None when any of them changed meanwhile.
-
-        Raises StoreError, JournalError and EmbedderError.
-        """
+        Raises StoreError, JournalError and EmbedderError."""
         originals = [await unchanged(self.store, memory) for memory in summary.of]
         found = [memory for memory in originals if memory is not None]
         if len(found) < len(originals):

@@ -18,6 +18,7 @@ UNKNOWN = "unknown"
 TOP = 10
 """Entries of a list of what is used most."""
 TIMES = ("hour", "day")
+_COUNTS = ("requests", "errors", "messages", "tool_calls", "tokens_in", "tokens_out", "estimated")
 _SUMS = [field.name for field in fields(UsageSum)][1:]
 
 
@@ -190,13 +191,7 @@ def _figures(used: UsageSum) -> dict[str, Any]:
     provider reported how much of the prompt was cached; ``prompt_tokens``, ``cached_tokens`` and their ``cached_share``
     are of these alone."""
     return {
-        "requests": used.requests,
-        "errors": used.errors,
-        "messages": used.messages,
-        "tool_calls": used.tool_calls,
-        "tokens_in": used.tokens_in,
-        "tokens_out": used.tokens_out,
-        "estimated": used.estimated,
+        **{name: getattr(used, name) for name in _COUNTS},
         "mean_duration_ms": round(used.duration_ms / used.requests, 1) if used.requests else None,
         "cache_reported": used.cache_reported,
         **_cached(used),

@@ -11,14 +11,14 @@ from decimal import Decimal
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.derived import StateMaker, TalkPlacer
 from semmem.background.writers import ConversationWriter, UsageRetention, UsageWriter
-from semmem.compression.compressor import CompressionRules, Compressor
-from semmem.compression.known_states import KnownStates
+from semmem.compression.compressor import CompressionRules, Compressor, KnownStates
 from semmem.compression.making import Making, ModelWriter
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.conversations.chains import Chained, Chains
 from semmem.conversations.feature import ConversationsFeature
 from semmem.conversations.tap import Tap
+from semmem.exchange.exchange import ExchangeRules
 from semmem.extraction.work import IN_THREAD
 from semmem.lifecycle.hiding_store import Marks
 from semmem.management.conversations import Conversations
@@ -28,7 +28,6 @@ from semmem.ports.embedder import shipped_for
 from semmem.ports.events import Announce
 from semmem.ports.usage import UsageRecords, user_name
 from semmem.request.body_work import BodyWork
-from semmem.request.exchange_rules import ExchangeRules
 from semmem.retrieval.fence import Fence
 from semmem.retrieval.past_talks import PastTalks
 from semmem.retrieval.query.past_conversations import SHIPPED, LooksBack

@@ -34,7 +34,7 @@ from semmem.extraction.unsettled import Unsettled
 from semmem.extraction.voice.hearing import Heard, heard
 from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import IN_THREAD
-from semmem.lifecycle.passages import PassageQuota
+from semmem.lifecycle.quota import PassageQuota
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import Batch, BatchRules, Extractor

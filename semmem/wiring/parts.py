@@ -212,8 +212,8 @@ def engine(settings: Settings, backends: Backends, parts: Parts, up: Up, reloads
             "components": {name: is_up() for name, is_up in up.items()},
             "store": {
                 "backend": memory.backend,
-                "hot_users": store.users,
-                "hot_memories": store.memories,
+                "hot_users": int(store.taken.users),
+                "hot_memories": int(store.taken.memories),
                 "reindex": parts.reindexing.state,
             },
             "embedding": {
@@ -258,9 +258,9 @@ def metrics_page(metrics: Metrics, parts: Parts, components: Up) -> MetricsPage:
             metrics.usage_queue: lambda: len(usage),
             metrics.conversations_queue: lambda: len(conversations),
             metrics.session_states_waiting: lambda: len(parts.compression.maker),
-            metrics.hot_users: lambda: backends.store.users,
-            metrics.hot_memories: lambda: backends.store.memories,
-            metrics.hot_bytes: lambda: backends.store.bytes,
+            metrics.hot_users: lambda: backends.store.taken.users,
+            metrics.hot_memories: lambda: backends.store.taken.memories,
+            metrics.hot_bytes: lambda: backends.store.taken.bytes,
             metrics.erasures_pending: lambda: parts.erasure.pending,
             metrics.reindex_users: partial(_count, reindexing, "users"),
             metrics.reindex_users_done: partial(_count, reindexing, "users_done"),

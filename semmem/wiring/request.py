@@ -13,12 +13,12 @@ from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.dialects import Paths
 from semmem.dialects.parsing import ParseLimits
+from semmem.exchange.exchange import ExchangeRules
 from semmem.memory import Turn, Vector
 from semmem.ports.embedder import shipped_for
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer
-from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.identity import IdentityRules
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision

@@ -25,7 +25,7 @@ from semmem.envoy.server import ExtProcServer
 from semmem.envoy.service import ExternalProcessor, MessageTimeouts, OpenStreams, no_streams
 from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.exchange import Exchange
-from semmem.exchange.explaining import Explaining
+from semmem.exchange.features import Explaining
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import Tokens
@@ -293,8 +293,8 @@ class Front:
         self.server.use(serving.processor)
         parts.learner.use(learning.learn(learns.batches, shop.announce, shop.tracer), learns.rules)
         if parts.at_once is not None:
-            parts.at_once.use(learns.reading, learns.batches.settling)
-        parts.compression.maker.use(serving.making)
+            parts.at_once.at_once, parts.at_once.settling = learns.reading, learns.batches.settling
+        parts.compression.maker.making = serving.making
         tell_from(serving.settings.log.level)
         closing = parts.opened.clients.close_others(serving.settings, after_s=former.memory.extraction.lease_s)
         shop.spawn("close models", closing)

@@ -17,13 +17,12 @@ import msgspec
 import numpy as np
 
 from semmem.compression.cutting import Part
-from semmem.compression.extractive import extracted
+from semmem.compression.extractive import ends, extracted, rendered
 from semmem.compression.making import read_state
-from semmem.compression.rendering import rendered
 from semmem.dialects import BY_NAME, Dialect, Malformed, Paths
 from semmem.dialects.answer import TextTail
-from semmem.dialects.json_size import holds_more_than
 from semmem.dialects.json_splice import decode_repaired, read_elements, read_object
+from semmem.dialects.parsing import holds_more_than
 from semmem.dialects.request import controls
 from semmem.dialects.sse import EventStream
 from semmem.extraction import (
@@ -70,8 +69,8 @@ from semmem.text.screening import is_instruction, numbers_hidden, readable, reda
 from semmem.text.times import Interval, intervals, leaning
 from semmem.text.times.tokens import tokens
 from semmem.turns.encodings import Undecodable, decoder_for
-from semmem.turns.ids import message_id, session_key, turn_id
 from semmem.turns.recorder import storable
+from semmem.turns.sessions import message_id, session_key, turn_id
 from tests.support.decisions import weights
 from tests.support.wire import Wire
 
@@ -336,7 +335,7 @@ REGISTRY: Mapping[str, Call] = {
         for body in _bodies(t)
     ],
     "dialects.json_splice.read_elements": _elements,
-    "dialects.json_size.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
+    "dialects.parsing.holds_more_than": lambda t: [holds_more_than(len(t) // 1000, body) for body in _bodies(t)],
     "dialects.request.controls": lambda t: controls(
         {name: msgspec.json.encode(_raw(t).decode()) for name in ("memory_config", "memory_context", "user")}
     ),
@@ -447,15 +446,16 @@ REGISTRY: Mapping[str, Call] = {
     # turns
     "text.digest.digest": digest,
     "turns.recorder.storable": lambda t: storable(t, WHOLE),
-    "turns.ids.message_id": lambda t: message_id("ada", "s_1", t),
-    "turns.ids.session_key": lambda t: session_key(Scope("ada"), _said(t)),
-    "turns.ids.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
+    "turns.sessions.message_id": lambda t: message_id("ada", "s_1", t),
+    "turns.sessions.session_key": lambda t: session_key(Scope("ada"), _said(t)),
+    "turns.sessions.turn_id": lambda t: turn_id(Scope("ada"), 1, t),
     # compression
     "compression.making.read_state": lambda t: _tolerant(lambda: read_state(t)),
     "compression.extractive.extracted": lambda t: extracted(
         (Part(Role.USER, t), Part(Role.ASSISTANT, t)), CurrentState(t, (t,)), None, 650
     ),
-    "compression.rendering.rendered": lambda t: rendered(CurrentState(t, (t,)), lambda _inside: "0" * 16),
+    "compression.extractive.ends": ends,
+    "compression.extractive.rendered": lambda t: rendered(CurrentState(t, (t,)), lambda _inside: "0" * 16),
     "dialects.elements.elements_of": _parted,
     # retrieval
     "retrieval.index.word_index.offered": lambda t: word_index.offered(t, words.words(t)),
@@ -616,11 +616,11 @@ NEEDLESS: Mapping[str, str] = {
     "compression.cutting.kept_of": "looks at no text",
     "compression.cutting.users_before": "looks at no text",
     "compression.cutting.users_of": "looks at no text",
-    "compression.known_states.KnownStates.give": _NAMES,
-    "compression.known_states.KnownStates.given": _NAMES,
-    "compression.known_states.KnownStates.forget": _NAMES,
-    "compression.known_states.KnownStates.states": _NAMES,
-    "compression.rendering.line_tokens": "called with every state above",
+    "compression.compressor.KnownStates.give": _NAMES,
+    "compression.compressor.KnownStates.given": _NAMES,
+    "compression.compressor.KnownStates.forget": _NAMES,
+    "compression.compressor.KnownStates.states": _NAMES,
+    "compression.extractive.line_tokens": "called with every state above",
     "retrieval.context.fenced": "called with every render above",
     "dialects.json_splice.insert_element": "called with every parse above",
     "dialects.json_splice.insert_member": "called with every parse above",
@@ -716,9 +716,8 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.kept_passages.Keeping.keep": _WAITS,
     "extraction.waiting_words.WaitingWords.stating": _WAITS,
     "lifecycle.hiding_store.Marks.lately": _NAMES,
-    "lifecycle.passages.PassageQuota.make_room": _NAMES,
-    "lifecycle.passages.SaidPassages.forget": _WAITS,
-    "lifecycle.passages.listed": _NAMES,
+    "lifecycle.quota.PassageQuota.make_room": _NAMES,
+    "lifecycle.quota.all_passages": _NAMES,
     "retrieval.models.embed": _WAITS,
     "retrieval.passages.PassageSearch.beside": _WAITS,
     "retrieval.index.kept.Unsaid.spoken": _NAMES,
@@ -843,6 +842,7 @@ NEEDLESS: Mapping[str, str] = {
     "lifecycle.hiding_store.HidingStore.put": _NAMES,
     "lifecycle.hiding_store.HidingStore.puts_ended": _NAMES,
     "lifecycle.holds.Holds.held": _NAMES,
+    "lifecycle.holds.Lines.turn": _NAMES,
     "lifecycle.holds.hold": _NAMES,
     "lifecycle.hiding_store.Marks.after": _NAMES,
     "lifecycle.hiding_store.Marks.any_of": _NAMES,
@@ -856,14 +856,12 @@ NEEDLESS: Mapping[str, str] = {
     "turns.recovery.UnreadHistories.keep": "lengths alone, of at most so many conversations",
     "turns.recovery.UnreadHistories.settled": "compares keys of at most so many conversations",
     "turns.user_messages.UserMessages.named": _NAMES,
-    "turns.ids.chained_session": _NAMES,
-    "turns.ids.derived_session": _NAMES,
-    "turns.ids.session_start": _NAMES,
-    "turns.ids.session_without_start": _NAMES,
+    "turns.sessions.chained_session": _NAMES,
+    "turns.sessions.derived_session": _NAMES,
+    "turns.sessions.session_start": _NAMES,
+    "turns.sessions.session_without_start": _NAMES,
     "turns.seen.SeenMessages.declined_anonymously": _NAMES,
     "turns.seen.SeenMessages.forgotten_at": _NAMES,
     "turns.seen.SeenMessages.is_shared": _NAMES,
-    "turns.seen.SeenMessages.settle": _NAMES,
-    "turns.seen.SeenMessages.settled": _NAMES,
 }
 """Not measured, and why."""

@@ -54,7 +54,7 @@ _BEGIN = Step("", USER_NUMBER, 0.0)
 
 
 class SqlConversations(JournalPart):
-    """ConversationRecording and ContinuedConversations."""
+    """ConversationRecording and what chains read."""
 
     @quiet_write
     def record_said(self, conn: Transaction, halves: Sequence[SaidHalf], limits: ConversationLimits) -> Recorded:

@@ -167,7 +167,8 @@ class Decision:
             logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)
         if request.is_served:
-            surplus = logits - np.float32(PROFILE_CUT if request.lists_profile else _cut(self.cut, about))
+            cut = PROFILE_CUT if request.lists_profile else self.cut - RECALL_LENIENCY * float(about[RECALL])
+            surplus = logits - np.float32(cut)
             if reader is not None:
                 surplus[logits < logits.max() - BEHIND_BEST_MAX] = -np.inf
             if not request.lists_profile:
@@ -181,10 +182,8 @@ class Decision:
     def request_alone(
         self, text: str, vector: Vector, *, wants: bool = False, said: RequestWords | None = None
     ) -> RequestVerdict | None:
-        """What can be said of a request where there is no memory to show: what it is for, by its class alone.
-
-        None where the decision is uncalibrated.
-        """
+        """What can be said of a request where there is no memory to show: what it is for, by its class alone. None
+        where the decision is uncalibrated."""
         trained = self._trained
         if trained is None or not _is_for(trained, vector):
             return None
@@ -242,10 +241,6 @@ def _read(reader: Reader, proposed: Floats, vector: Vector, vectors: Floats, evi
 def _is_for(trained: Trained, vector: Vector) -> bool:
     """Whether anything can be said of this vector: it is of the right length, and says something itself."""
     return trained.asks_weights.size == vector.size + 1 and bool(np.isfinite(vector).all() and vector.any())
-
-
-def _cut(cut: float, about: Floats) -> float:
-    return cut - RECALL_LENIENCY * float(about[RECALL])
 
 
 def _later_surplus(surplus: Floats, order: Floats) -> Floats:

@@ -7,7 +7,9 @@ rule fires only when it is sure, and the last row is: search.
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 from semmem.memory import Conversation, Role
 from semmem.retrieval.decide.request_words import speaks_of_user
@@ -40,51 +42,8 @@ def decide(conversation: Conversation, *, fact: bool | None = None, tool: bool |
 GREETING_CHARS_MAX = 120
 """Longer messages say more than hello."""
 
-_COURTESIES = frozenset(
-    words(
-        """
-    hi hey heya heyy hello hallo hullo howdy hiya yo ahoy greetings salutations sup wassup
-    welcome thank thanks thankyou thanx thx ty tysm cheers appreciate appreciated grateful thankful gratitude obliged
-    bye goodbye byebye farewell ciao cya later laters toodles tata peace goodnight gn ttyl
-    yes yeah yea yep yup ya yah yas aye ok okay okey k kk alright sure certainly indeed absolutely definitely
-    no nope nah naw never nevermind maybe perhaps possibly affirmative negative exactly precisely correct incorrect
-    true untrue false right wrong agree agreed disagree approved confirmed understood understand gotcha unsure uncertain
-    accurate inaccurate invalid confirm dunno idk aloha sayonara cheerio uh huh nay yessir negatory roger
-    fine cool great good perfect nice awesome excellent wonderful fantastic amazing brilliant lovely sweet wow
-    lol haha hmm hm oh ah oops sorry helpful enjoyed pleasure
-    hola buenos buenas gracias adiós adios chao luego mañana sí vale claro bueno acuerdo nada
-    moin servus danke dankeschön dank tschüss tschüs wiedersehen ja nein nee genau klar stimmt bitte guten
-    bonjour bonsoir salut coucou merci revoir bientôt oui non rien parfait bonne
-    """
-    )
-)
-_SMALL_WORDS = frozenset(
-    words(
-        """
-    i im my me you ya u your ur we it its that thats this there the a an am is are was were be been being will would
-    do did does done don't dont not have has had to for of on in with by at from and or but so then if as all any
-    very much many really quite just too also well again now today tonight tomorrow soon then way super truly totally
-    completely entirely actually lot lots alot bunch million ton kindly please least most more such big huge
-    help helping helped helps answer answers answering assistance advice info information response reply time patience
-    support service job work effort tip tips thing things everything stuff kind best useful happy glad pleased know
-    think guess suppose hope say said saying want wanted wanna wish like liked love loved need needed must gotta got
-    get go going gone run off out around till until next see seen seeing you've chat talk talked speak conversation
-    speaking chatting talking course morning afternoon evening night fun day weekend week rest one enjoy take care
-    easy day's hear
-    our isn't wasn't aren't won't wouldn't couldn't haven't didn't bit any idea than
-    catch touch while enjoyable pleasant conversation always giving asking question questions enough special let
-    certain either case possible possibility decide can can't cannot could dont happen happening pass vote definite
-    everyone everybody anyone guys fellow fellas team device siri alexa google
-    folks man dude bro buddy pal mate friend dear sir ma'am ai bot robot assistant computer
-    chatbot gpt claude alligator gator sense makes make sounds looks worries problem prob sincere sincerely owe
-    statement fact believe should sorta exact idea clue ahead absolutely long
-    muchas muchísimas mil por todo tu su la ayuda días dias tardes noches hasta pronto vista nos vemos está bien de que
-    schön dir ihnen sehr vielen lieben gern geschehen tag morgen abend nacht auf bis bald später dann gut alles für
-    hilfe die deine ihre in ordnung schönes schönen wochenende noch gute das
-    beaucoup infiniment pour tout votre ton aide au à demain plus tard nuit journée soirée très je vous en prie
-    """
-    )
-)
+_LISTS = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+_COURTESIES, _SMALL_WORDS = (frozenset(words(" ".join(_LISTS[name]))) for name in ("courtesies", "small_words"))
 _PHRASES = re.compile(
     r"""
     ¿?\b(?:

@@ -99,19 +99,9 @@ class HotMemories(StoreWrapper):
         self._fresh = Freshness(staleness_s, told_staleness_s)
 
     @property
-    def users(self) -> int:
-        """How many users' memories are kept now."""
-        return len(self._kept)
-
-    @property
-    def memories(self) -> int:
-        """How many memories are kept now."""
-        return int(self._kept.taken.memories)
-
-    @property
-    def bytes(self) -> int:
-        """What is kept takes so many, estimated."""
-        return int(self._kept.taken.bytes)
+    def taken(self) -> Room:
+        """What is kept now takes so many bytes, estimated; of so many memories and users."""
+        return self._kept.taken
 
     # --- the index ---------------------------------------------------------------------------------------------------
 
@@ -250,7 +240,7 @@ class HotMemories(StoreWrapper):
 
     def all_changed_elsewhere(self) -> None:
         """Another process may have changed anybody's: each is read anew when it is asked for."""
-        self._fresh.doubt_all(self._clock())
+        self._fresh.all_doubted_at = self._clock()
         self._ahead.clear()
         for load in self._loading.values():
             load.overtaken = True

@@ -106,7 +106,8 @@ class Freshness:
         self._told_s = staleness_s if told_staleness_s is None else max(staleness_s, told_staleness_s)
         self.is_told: Callable[[], bool] = lambda: False
         self._late_until: dict[str, float] = {}
-        self._all_doubted_at = -math.inf
+        self.all_doubted_at = -math.inf
+        """When another process last may have changed anybody's memories."""
 
     @property
     def _staleness_s(self) -> float:
@@ -116,7 +117,7 @@ class Freshness:
         """Whether it may be shown."""
         if now - kept.read_at >= self._staleness_s or now - kept.doubted_at >= DOUBT_S:
             return False
-        doubted_too_long = kept.read_at <= self._all_doubted_at <= now - ALL_DOUBT_S
+        doubted_too_long = kept.read_at <= self.all_doubted_at <= now - ALL_DOUBT_S
         return not doubted_too_long and not self.missed_a_late_write(user, kept, now)
 
     def is_ageing(self, kept: Kept, now: float) -> bool:
@@ -125,14 +126,10 @@ class Freshness:
 
     def is_doubted(self, kept: Kept) -> bool:
         """Whether another process may have changed it since it was read."""
-        return kept.doubted_at < math.inf or kept.read_at <= self._all_doubted_at
+        return kept.doubted_at < math.inf or kept.read_at <= self.all_doubted_at
 
     def missed_a_late_write(self, user: str, kept: Kept, now: float) -> bool:
         return kept.read_at < self._late_until.get(user, -math.inf) <= now
-
-    def doubt_all(self, now: float) -> None:
-        """Another process may have changed anybody's memories."""
-        self._all_doubted_at = now
 
     def may_be_late(self, user: str, now: float, kept: Container[str]) -> None:
         """A write failed here, and may still be done. ``kept``: users of whom something is here."""

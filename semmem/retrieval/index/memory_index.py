@@ -162,10 +162,8 @@ class MemoryIndex:
         return said | happened
 
     def scores(self, query: str, vector: Vector | None, members: Mask | None = None) -> Scores:
-        """How well each memory fits the question. ``members`` (n,) are those to rank, all by default.
-
-        ``vector`` None: by words alone. The same memories have the same scores in whatever order they were given.
-        """
+        """How well each memory fits the question. ``members`` (n,) are those to rank, all by default. ``vector`` None:
+        by words alone. The same memories have the same scores in whatever order they were given."""
         return self.scored(self.heard(query, members), vector)
 
     def heard(self, query: str, members: Mask | None = None) -> Heard:

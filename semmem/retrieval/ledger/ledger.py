@@ -11,7 +11,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 from msgspec import structs
@@ -106,6 +106,7 @@ class Page:
         self.fit.blocks = {anchor: block for anchor, block in looked_at if self.blocks.get(anchor) is block}
 
 
+@dataclass(eq=False, repr=False)
 class Ledger:
     """``records``: None where nothing is kept beside this process. Never raises; what goes wrong is counted.
 
@@ -113,28 +114,19 @@ class Ledger:
     was read before an erasure is not kept after it.
     """
 
-    def __init__(
-        self,
-        records: LedgerRecords | None = None,
-        rules: LedgerRules = LedgerRules(),
-        *,
-        spawn: Spawn | None = None,
-        announce: Announce = nobody_listens,
-    ) -> None:
-        self._records = records if spawn is not None else None
-        self._rules = rules
-        self._spawn = spawn
-        self._announce = announce
+    records: LedgerRecords | None = None
+    rules: LedgerRules = LedgerRules()
+    _: KW_ONLY
+    spawn: Spawn | None = None
+    announce: Announce = nobody_listens
+
+    def __post_init__(self) -> None:
+        self._records = self.records if self.spawn is not None else None
         self._pages: OrderedDict[tuple[str, str], Page] = OrderedDict()
         self._of_user: dict[str, set[str]] = {}
         self._bytes = 0
         self._waiting: list[ShownRow] = []
         self._writing: asyncio.Task[None] | None = None
-
-    @property
-    def kept_s(self) -> float:
-        """How long a block is shown, at most."""
-        return self._rules.kept_s
 
     def __len__(self) -> int:
         return len(self._pages)
@@ -180,7 +172,7 @@ class Ledger:
         cleared = 0 if had is None else had.cleared
         if self._records is not None:
             with suppress(TimeoutError, JournalError):
-                async with asyncio.timeout(self._rules.lookup_s):
+                async with asyncio.timeout(self.rules.lookup_s):
                     await self.flush()
                     read = await self._records.shown_blocks(user, name, now=now)
         page = self._pages.get(key)
@@ -204,7 +196,7 @@ class Ledger:
 
     def clear(self, page: Page, why: str) -> None:
         """Show the session nothing of this again."""
-        self._announce(PromptPrefix(why))
+        self.announce(PromptPrefix(why))
         page.cleared += 1
         if self._pages.get((page.user, page.name)) is page:
             self._bytes -= page.text_bytes
@@ -217,7 +209,7 @@ class Ledger:
         self._waiting = [row for row in self._waiting if row[0] != user]
         for name in tuple(self._of_user.get(user, ())):
             if self._pages[user, name].blocks:
-                self._announce(PromptPrefix(ERASED))
+                self.announce(PromptPrefix(ERASED))
             self._remove((user, name))
 
     def talk_changed(self, user: str, talk: str | None = None) -> None:
@@ -239,7 +231,7 @@ class Ledger:
         if self._records is None:
             return found
         with suppress(TimeoutError, JournalError):
-            async with asyncio.timeout(self._rules.lookup_s):
+            async with asyncio.timeout(self.rules.lookup_s):
                 for memory_id in sorted(memory_ids):
                     if not await self._records.versions(Scope(user), memory_id):
                         break  # one is enough
@@ -275,7 +267,7 @@ class Ledger:
             del self._of_user[page.user]
 
     def _make_room(self) -> None:
-        rules = self._rules
+        rules = self.rules
         while len(self._pages) > rules.sessions_max or (self._bytes > rules.bytes_max and len(self._pages) > 1):
             self._remove(next(iter(self._pages)))
 
@@ -287,10 +279,10 @@ class Ledger:
             return True
         cleared = page.cleared
         try:
-            async with asyncio.timeout(self._rules.lookup_s):
+            async with asyncio.timeout(self.rules.lookup_s):
                 blocks = await self._records.shown_blocks(page.user, page.name, now=now)
         except (TimeoutError, JournalError):
-            self._announce(PromptPrefix(LATE))
+            self.announce(PromptPrefix(LATE))
             return False
         if page.cleared != cleared:
             return False
@@ -303,16 +295,16 @@ class Ledger:
     def _write(self, page: Page, block: ShownBlock | None) -> None:
         if self._records is None:
             return
-        if block is not None and len(self._waiting) >= self._rules.waiting_max:
-            self._announce(PromptPrefix(UNWRITTEN))
+        if block is not None and len(self._waiting) >= self.rules.waiting_max:
+            self.announce(PromptPrefix(UNWRITTEN))
             return
         self._waiting.append((page.user, page.name, block))
         if self._writing is None:
             self._begin_to_write()
 
     def _begin_to_write(self) -> None:
-        if self._records is not None and self._spawn is not None:
-            self._writing = self._spawn("keep shown blocks", self._written(self._records))
+        if self._records is not None and self.spawn is not None:
+            self._writing = self.spawn("keep shown blocks", self._written(self._records))
             self._writing.add_done_callback(self._has_written)
 
     async def _written(self, records: LedgerRecords) -> None:
@@ -320,9 +312,9 @@ class Ledger:
             await asyncio.sleep(GATHER_S)
             rows, self._waiting = self._waiting, []
             try:
-                await records.keep_shown(rows, per_user=self._rules.per_user_max)
+                await records.keep_shown(rows, per_user=self.rules.per_user_max)
             except JournalError:
-                self._announce(PromptPrefix(UNWRITTEN))
+                self.announce(PromptPrefix(UNWRITTEN))
 
     def _has_written(self, task: asyncio.Task[None]) -> None:
         self._writing = None

@@ -15,6 +15,7 @@ makes the weights.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ BUCKETS = 4096
 WORDS_SCALE, FLAGS_SCALE = 0.5, 0.5
 """Beside a vector of length 1."""
 SHIPPED = Path(__file__).with_name("looks_back.npz")
+_WORDS = Path(__file__).with_suffix(".json")
 
 _SAID = (
     r"say|said|discuss(?:ed)?|talk(?:ed)?|spoken?|speak|chat(?:ted)?|cover(?:ed)?|g[oe](?:ne)? over|went over"
@@ -95,31 +97,10 @@ _CHINESE_FRAME = re.compile(
 )
 _AS_AGREED = re.compile(r"\bas (?:we|you|i)\b")
 _SENTENCES = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
-_FRAME = frozenset(
-    terms(
-        """
-        discuss discussed discussing talk talked talking speak spoke spoken chat chatted conversation conversations let
-        discussion discussions session sessions thread threads say said tell told mention mentioned suggest suggested
-        suggestion recommend recommended recommendation propose proposed advise advised advice explain explained ask
-        asked answer answered decide decided decision agree agreed conclude concluded conclusion settle settled cover
-        covered go gone went over came come up left leave off pick remind recall remember summarize summarise summary
-        recap find look show list continue give gave given wrote write written back again before already once ever
-        last previous past earlier prior other former recent recently ago time times day days week weeks month months
-        year years yesterday today night morning afternoon evening please something anything everything thing things
-        exactly idea ideas point points end first
-        """.split()
-    )
-) | frozenset(terms([*MONTHS, *WEEKDAYS]))
+_LISTS = {name: " ".join(lines).split() for name, lines in json.loads(_WORDS.read_text("utf-8")).items()}
+_FRAME = frozenset(terms([*_LISTS["frame"], *MONTHS, *WEEKDAYS]))
 """Terms of the question that say that one asks, and when, not about what."""
-_GRAMMAR = frozenset(
-    terms(
-        """
-        worüber gesprochen besprochen geredet diskutiert beschlossen gestern woche letzte letzten letztes gespräch monat
-        hablamos discutimos ayer semana pasada mes conversación dijiste recomendaste
-        parlé discuté hier semaine dernière dernier mois conversation dit conseillé recommandé
-        """.split()
-    )
-).union(terms(list(stop_words.SPANISH | stop_words.GERMAN | stop_words.FRENCH)))
+_GRAMMAR = frozenset(terms([*_LISTS["others"], *stop_words.SPANISH, *stop_words.GERMAN, *stop_words.FRENCH]))
 
 
 @dataclass(frozen=True, slots=True)

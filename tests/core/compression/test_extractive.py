@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.compression.cutting import Part
-from semmem.compression.extractive import extracted
+from semmem.compression.extractive import extracted, rendered
 from semmem.compression.making import ModelWriter, read_state
-from semmem.compression.rendering import rendered
 from semmem.memory import Message, Role
 from semmem.ports.errors import ModelRefused
 from semmem.ports.session_states import CurrentState

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from semmem.background import Tasks
 from semmem.background.derived import StateMaker
+from semmem.compression.compressor import KnownStates
 from semmem.compression.cutting import Part
-from semmem.compression.known_states import KnownStates
 from semmem.compression.making import Job, Making, ModelWriter
 from semmem.extraction.work import InThread
 from semmem.memory import Role

@@ -12,10 +12,10 @@ from typing import Any
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.background.derived import StateMaker
-from semmem.compression.compressor import CompressionRules, Compressor
-from semmem.compression.known_states import KnownStates
+from semmem.compression.compressor import CompressionRules, Compressor, KnownStates
 from semmem.compression.making import Making, ModelWriter
 from semmem.exchange import Exchange, RequestResult
+from semmem.exchange.exchange import ExchangeRules
 from semmem.extraction.work import InThread
 from semmem.memory import Scope, Turn
 from semmem.ports.clock import Clock
@@ -23,7 +23,6 @@ from semmem.ports.events import Event, LongRequest, StateMade
 from semmem.ports.recording import TurnClosed
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
-from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.permission import PermissionRules

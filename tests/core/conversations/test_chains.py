@@ -50,7 +50,7 @@ class House:
         self.writer = ConversationWriter(journal, ConversationLimits(), retention_s=1e9)
         self.exchange: Any = self.world.exchange
         self.conversations = self.world.records(self.writer.add)
-        self.exchange._turns = TurnRecorder(Sessions(journal), self.world.journal)
+        self.exchange.turns = TurnRecorder(Sessions(journal), self.world.journal)
         self.turns: list[Turn] = []
         self.limited()
 

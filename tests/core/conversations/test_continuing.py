@@ -336,7 +336,7 @@ async def test_results_belong_to_the_turn_that_the_record_says_while_sessions_ca
     other = Keeper(journal)
     other.world.now = house.world.now
     away: Any = Slow(journal, "turn_of_answer", failing=True)
-    other.exchange._turns = TurnRecorder(Sessions(away), other.world.journal)
+    other.exchange.turns = TurnRecorder(Sessions(away), other.world.journal)
     await other.say([RESULT], spoken("Warm."), name="r2")
     assert [each["type"] for each in (await other.say("Thanks"))["input"]] == [
         "message", "function_call", "function_call_output", "message", "message"

@@ -53,7 +53,7 @@ class Recorder:
         world = World()
         world.records(self.halves.append)
         exchange: Any = world.exchange
-        exchange._turns = TurnRecorder(Sessions(self.journal, shared=True), world.journal)
+        exchange.turns = TurnRecorder(Sessions(self.journal, shared=True), world.journal)
         return world
 
     async def ask(self, dialect: str, body: Json, answer: Sequence[Json], *, streams: bool, **headers: str) -> None:

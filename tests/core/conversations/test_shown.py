@@ -106,7 +106,7 @@ async def test_a_block_that_stands_in_the_chain_already_is_told_too(monkeypatch:
 async def test_a_conversation_that_is_shown_in_several_lines_is_told_once() -> None:
     world = World()
     tapped(world)
-    world.exchange._recall._past = PastTalks(ListedTalks({"alice": [PATIO]}), timeout_s=5.0)
+    world.exchange.recall.past = PastTalks(ListedTalks({"alice": [PATIO]}), timeout_s=5.0)
     result = await world.ask("What did we say about the patio drain?")
     assert prompt(result).count("Conversation") > 1
     assert shown(result) == (PATIO.id,)

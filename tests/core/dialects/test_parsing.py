@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.dialects import DIALECTS, json_size
-from semmem.dialects.json_size import holds_more_than
+from semmem.dialects import DIALECTS, parsing
 from semmem.dialects.json_splice import decode_repaired
-from semmem.dialects.parsing import TEXT_CHARS_MAX, ParseLimits, TooMany, parse
+from semmem.dialects.parsing import TEXT_CHARS_MAX, ParseLimits, TooMany, holds_more_than, parse
 from semmem.memory import Injection
 
 CHAT = DIALECTS["/v1/chat/completions"]
@@ -39,7 +38,7 @@ def test_values_are_counted_as_they_are_whatever_strings_hold(piece_bytes: int, 
     body = json.dumps(value, ensure_ascii=ascii_only).encode()
     number = counted(value)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(json_size, "PIECE_BYTES", piece_bytes)
+        patched.setattr(parsing, "PIECE_BYTES", piece_bytes)
         assert not holds_more_than(number, body)
         assert number == 0 or holds_more_than(number - 1, body)
 

@@ -13,6 +13,7 @@ from semmem.background import Tasks
 from semmem.conversations.feature import ConversationsFeature
 from semmem.conversations.tap import Tap
 from semmem.exchange import Exchange, Feature, RequestResult
+from semmem.exchange.exchange import ExchangeRules
 from semmem.memory import Hit, Memory, MemoryType, Message, Scope, Turn, Vector
 from semmem.ports.clock import Clock
 from semmem.ports.conversations import SaidHalf
@@ -22,7 +23,6 @@ from semmem.ports.recording import TurnClosed
 from semmem.ports.text_work import Offload
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
-from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.permission import PermissionRules

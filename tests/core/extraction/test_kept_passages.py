@@ -12,7 +12,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.kept_passages import LOOK_AFTER, Keeping
 from semmem.extraction.reading import Reader
 from semmem.extraction.rules import RulesExtractor
-from semmem.lifecycle.passages import PassageQuota
+from semmem.lifecycle.quota import PassageQuota
 from semmem.memory import PASSAGES, Memory, Scope, Turn
 from semmem.ports.learning import Batch
 from tests.support.empty_journal import empty_journal

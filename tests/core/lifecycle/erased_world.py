@@ -22,8 +22,7 @@ from semmem.extraction.pipeline import Learning
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.storing import Storing
 from semmem.lifecycle.everybody import ErasureOfAll
-from semmem.lifecycle.passages import PassageQuota
-from semmem.lifecycle.quota import Quota
+from semmem.lifecycle.quota import PassageQuota, Quota
 from semmem.management.access import AccessRules
 from semmem.management.api import create_api
 from semmem.management.memories import Memories

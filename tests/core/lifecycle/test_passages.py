@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.lifecycle.passages import PASSAGE_QUOTA, PassageQuota
+from semmem.lifecycle.quota import PASSAGE_QUOTA, PassageQuota
 from semmem.memory import PASSAGES, MemoryType, Scope, Turn
 from semmem.ports.events import Event, MemoriesRemoved
 from tests.core.lifecycle.erased_world import ALICE, ErasedWorld, erased_world

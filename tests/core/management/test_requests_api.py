@@ -10,7 +10,7 @@ import pytest
 from semmem.management.access import AccessRules
 from semmem.management.activity_api import Activity, activity_routes
 from semmem.management.api import create_api
-from semmem.request.record import RequestRecord
+from semmem.request.outcome import RequestRecord
 from tests.core.management.test_api import ADMIN, Api
 from tests.support.described import described_client
 

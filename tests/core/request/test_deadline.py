@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from semmem.request.deadline import Deadline
+from semmem.request.question import Deadline
 
 
 def in_seconds(seconds: float) -> float:

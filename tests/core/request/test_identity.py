@@ -13,8 +13,7 @@ from semmem.ports.errors import JournalError
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules, identify
 from semmem.text.digest import digest
-from semmem.turns.ids import session_key, turn_id
-from semmem.turns.sessions import Sessions
+from semmem.turns.sessions import Sessions, session_key, turn_id
 
 TRUSTING = IdentityRules(trusted_headers=("x-authz-user-id", "x-user-id"), metadata_claim=("jwt", "sub"))
 

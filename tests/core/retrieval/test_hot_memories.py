@@ -32,7 +32,7 @@ async def test_a_user_is_read_once_and_then_served_from_here() -> None:
     await shelf.knows(1)
     for _ in range(3):
         assert await shelf.contents() == ["tea"]
-    assert (shelf.store.readings, shelf.hot.users, shelf.hot.memories) == (1, 1, 1)
+    assert (shelf.store.readings, shelf.hot.taken.users, shelf.hot.taken.memories) == (1, 1, 1)
 
 
 async def test_users_never_share_an_index() -> None:
@@ -174,7 +174,7 @@ async def test_when_too_many_wait_for_their_memories_the_next_ones_go_without() 
     assert len(shelf.tasks) == 3
     shelf.store.open_doors.set()
     assert await shelf.tasks.wait(5)
-    assert shelf.hot.users == 3
+    assert shelf.hot.taken.users == 3
 
 
 async def test_what_others_wrote_shows_when_the_index_is_too_old() -> None:
@@ -217,7 +217,7 @@ async def test_without_any_staleness_every_search_reads() -> None:
     shelf = Shelf(staleness_s=0.0)
     for _ in range(3):
         assert await shelf.contents() == []
-    assert (shelf.store.readings, shelf.hot.users) == (3, 0)
+    assert (shelf.store.readings, shelf.hot.taken.users) == (3, 0)
 
 
 async def test_what_is_kept_is_bounded_by_users_and_by_memories() -> None:
@@ -226,8 +226,8 @@ async def test_what_is_kept_is_bounded_by_users_and_by_memories() -> None:
         for number in range(count):
             await shelf.knows(number, f"tea {number}", Scope(user))
         await shelf.contents(user)
-        assert (shelf.hot.users <= 2, shelf.hot.memories <= 5) == (True, True)
-    assert (shelf.hot.users, shelf.hot.memories) == (2, 4)  # one user alone with too many is not kept
+        assert (shelf.hot.taken.users <= 2, shelf.hot.taken.memories <= 5) == (True, True)
+    assert (shelf.hot.taken.users, shelf.hot.taken.memories) == (2, 4)  # one user alone with too many is not kept
     readings = shelf.store.readings
     await shelf.contents("eve")
     assert shelf.store.readings == readings
@@ -240,7 +240,7 @@ async def test_writes_to_what_is_kept_stay_within_the_bound() -> None:
     await shelf.contents()
     for number in range(5):
         await shelf.knows(number, f"tea {number}")
-        assert shelf.hot.memories <= 3
+        assert shelf.hot.taken.memories <= 3
     assert len(await shelf.contents()) == 5  # read again each time, and not kept
 
 
@@ -250,33 +250,33 @@ async def test_what_is_kept_is_bounded_in_bytes_and_by_what_searches_leave_behin
         for number in range(10):
             await shelf.knows(number, f"tea {number}", Scope(f"user {user}"))
         await shelf.contents(f"user {user}")
-        assert shelf.hot.bytes <= 150_000
-    users, last = shelf.hot.users, "user 19"
+        assert shelf.hot.taken.bytes <= 150_000
+    users, last = shelf.hot.taken.users, "user 19"
     assert 2 <= users < 20
     index = shelf.hot.at_hand(last)
     assert index is not None
-    before = shelf.hot.bytes
+    before = shelf.hot.taken.bytes
     shelf.hot.found(last, index, [Hit(memory, 0.5, 0.5) for memory in index.memories])
-    assert shelf.hot.bytes > before or shelf.hot.users < users
+    assert shelf.hot.taken.bytes > before or shelf.hot.taken.users < users
     shelf.hot.found(last, MemoryIndex([]), [])  # of an index that is kept no longer nothing is
     for _ in range(200):
         shelf.hot.found(last, index, [Hit(memory, 0.5, 0.5) for memory in index.memories])
-        assert shelf.hot.bytes <= 150_000
+        assert shelf.hot.taken.bytes <= 150_000
 
 
 async def test_of_a_write_the_bytes_are_counted_and_of_a_new_index_no_more_than_it_takes() -> None:
     shelf = Shelf()
     await shelf.contents()
-    empty = shelf.hot.bytes
+    empty = shelf.hot.taken.bytes
     for number in range(10):
         await shelf.knows(number, f"tea {number}")
-    assert shelf.hot.bytes > empty + 10 * 4 * 384
+    assert shelf.hot.taken.bytes > empty + 10 * 4 * 384
     await shelf.contents()
-    ten = shelf.hot.bytes
+    ten = shelf.hot.taken.bytes
     for version in range(2, 30):  # the same memory again and again
         await shelf.knows(0, "tea 0", version=version)
     await shelf.contents()
-    assert abs(shelf.hot.bytes - ten) < 100
+    assert abs(shelf.hot.taken.bytes - ten) < 100
 
 
 async def test_a_search_keeps_the_index_it_has_while_its_user_is_thrown_out() -> None:
@@ -297,7 +297,7 @@ async def test_two_users_with_as_many_memories_as_are_allowed_load_at_once_and_o
             await shelf.knows(number, f"tea number {number} of {user}", Scope(user))
     found = await asyncio.gather(shelf.contents("ada"), shelf.contents("bob"))
     assert [len(contents) for contents in found] == [1000, 1000]
-    assert (shelf.hot.users, shelf.hot.bytes <= 3_000_000) == (1, True)
+    assert (shelf.hot.taken.users, shelf.hot.taken.bytes <= 3_000_000) == (1, True)
 
 
 async def test_vectors_are_kept_once_and_nobody_can_write_into_them() -> None:
@@ -316,7 +316,7 @@ async def test_warming_begins_to_read_before_anybody_waits() -> None:
     shelf = Shelf()
     shelf.hot.warm("ada")
     assert await shelf.tasks.wait(5)
-    assert (shelf.store.readings, shelf.hot.users) == (1, 1)
+    assert (shelf.store.readings, shelf.hot.taken.users) == (1, 1)
     shelf.hot.warm("ada")
     assert len(shelf.tasks) == 0
 
@@ -329,7 +329,7 @@ async def test_what_was_read_ahead_serves_the_search_it_was_read_for_and_no_othe
     shelf.hot.warm("ada")
     assert await shelf.tasks.wait(5)
     assert await shelf.contents() == ["tea 0", "tea 1"]
-    assert (shelf.store.readings, shelf.hot.users) == (1, 0)
+    assert (shelf.store.readings, shelf.hot.taken.users) == (1, 0)
     await shelf.contents()
     assert shelf.store.readings == 2
 

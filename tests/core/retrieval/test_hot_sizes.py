@@ -106,16 +106,16 @@ async def taken(text: Callable[[int], str], memories: int, users: int, *, questi
 
     await hot.index("user 0", wait_s=5)
     await ask(0)  # what is imported or made once is not a user's
-    before_estimate = hot.bytes
+    before_estimate = hot.taken.bytes
     tracemalloc.start(1)
     try:
         before = await settled()
         for user in range(1, users + 1):
             await hot.index(f"user {user}", wait_s=5)
-        loaded, loaded_estimate = await settled() - before, hot.bytes - before_estimate
+        loaded, loaded_estimate = await settled() - before, hot.taken.bytes - before_estimate
         for user in range(1, users + 1):
             await ask(user)
-        asked, asked_estimate = await settled() - before, hot.bytes - before_estimate
+        asked, asked_estimate = await settled() - before, hot.taken.bytes - before_estimate
     finally:
         tracemalloc.stop()
     return Taken(loaded / users, loaded_estimate / users, asked / users, asked_estimate / users)

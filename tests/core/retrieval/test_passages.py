@@ -24,8 +24,7 @@ from semmem.memory import (
     Source,
 )
 from semmem.ports.errors import StoreUnavailable
-from semmem.request.deadline import Deadline
-from semmem.request.question import Question
+from semmem.request.question import Deadline, Question
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.passages import FOUND_S, PassageSearch

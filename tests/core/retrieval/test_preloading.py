@@ -116,7 +116,7 @@ async def test_after_a_start_the_latest_active_users_are_loaded_in_order_until_t
 async def test_no_more_are_loaded_than_was_asked_for() -> None:
     shelf, names = Shelf(), Names("a", "b", "c")
     await Warming(shelf.hot, names, users_max=2).run(lambda: True)
-    assert shelf.hot.users == 2
+    assert shelf.hot.taken.users == 2
 
 
 async def test_it_begins_when_the_store_answers_and_rests_while_it_does_not() -> None:
@@ -126,7 +126,7 @@ async def test_it_begins_when_the_store_answers_and_rests_while_it_does_not() ->
     assert (names.asked, shelf.store.readings) == (0, 0)
     answers = True
     await running
-    assert shelf.hot.users == 2
+    assert shelf.hot.taken.users == 2
 
 
 async def test_it_rests_when_the_store_goes_away_and_goes_on_where_it_was() -> None:
@@ -145,7 +145,7 @@ async def test_it_rests_when_the_store_goes_away_and_goes_on_where_it_was() -> N
 
     await Warming(shelf.hot, names, users_max=9, look_s=0.001).run(look)
     assert read_when_away == [1, 1]
-    assert (shelf.hot.users, shelf.store.readings) == (3, 3)
+    assert (shelf.hot.taken.users, shelf.store.readings) == (3, 3)
 
 
 async def test_an_erasure_between_the_list_and_the_load_leaves_nothing_to_load() -> None:

@@ -26,9 +26,8 @@ from semmem.memory import (
 )
 from semmem.ports.errors import EmbedderError, ModelUnavailable
 from semmem.ports.events import Event, Searched
-from semmem.request.deadline import Deadline
 from semmem.request.outcome import Outcome
-from semmem.request.question import Question
+from semmem.request.question import Deadline, Question
 from semmem.request.verdicts import Verdicts
 from semmem.retrieval.decide.decision import Decision, RequestVerdict, Verdict
 from semmem.retrieval.decide.features import RequestWords
@@ -256,7 +255,7 @@ async def test_without_an_index_the_stores_hits_of_that_time_come_first() -> Non
     async def never(_user: str, *, wait_s: float) -> None:
         await asyncio.sleep(0)
 
-    world.recall._memories.index = never  # type: ignore[method-assign, assignment]
+    world.recall.memories.index = never  # type: ignore[method-assign, assignment]
     question = Conversation(
         (Message(Role.USER, "Where was it that User went to last May?"),), controls=Controls(threshold=0.0)
     )

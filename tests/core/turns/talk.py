@@ -10,6 +10,7 @@ from typing import Any
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
 from semmem.exchange import Exchange, RequestResult
+from semmem.exchange.exchange import ExchangeRules
 from semmem.memory import Scope, Turn
 from semmem.ports.clock import Clock
 from semmem.ports.errors import JournalError
@@ -18,7 +19,6 @@ from semmem.ports.learning import BatchRules
 from semmem.ports.recording import SaidBefore, TurnClosed
 from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
-from semmem.request.exchange_rules import ExchangeRules
 from semmem.request.head import RequestHead
 from semmem.request.identity import IdentityRules
 from semmem.request.permission import PermissionRules

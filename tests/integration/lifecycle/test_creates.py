@@ -94,7 +94,7 @@ async def test_the_line_is_first_come_first_served_and_bounded(tmp_path: Path) -
         done = await asyncio.gather(*(work(number) for number in range(25)), return_exceptions=True)
         assert order == list(range(20))
         assert [type(failure) for failure in done if failure is not None] == [Busy] * 5
-        assert holds._lines == {}
+        assert holds._lines._of == {}
 
 
 async def test_who_waits_too_long_in_line_is_told_and_the_others_go_on(tmp_path: Path) -> None:
