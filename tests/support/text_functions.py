@@ -39,7 +39,7 @@ from semmem.extraction import (
     unlearning,
     waiting_words,
 )
-from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
+from semmem.extraction.contradiction import pair_model, quantities, verdict, wording
 from semmem.extraction.contradiction import reading as reading_
 from semmem.extraction.event_time import DatedText, event_time
 from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features
@@ -140,7 +140,7 @@ NEAR = [comparing.Neighbour("User likes tea", MemoryType.SEMANTIC, 0.95)]
 _ONE = np.ones(2, dtype=np.float32)
 _DIRECTIONS = np.ones((5, 2, 1), dtype=np.float32)
 _LIKELY = pair_model.Likelihoods(0.9, 0.05, 0.05)
-WEIGHING = comparing.Weighing(verdict.judge, 0.25, 0.9)
+WEIGHING = comparing.Weighing(verdict.closed, 0.25, 0.9)
 NEWS = ChangeNews(Wire().line(), b"key")
 
 
@@ -286,14 +286,6 @@ def _screened(text: str) -> object:
     return screen.screen(_fact(text), "I like tea", chars_max=WHOLE, own_markers=context.FENCE_MARKERS)
 
 
-def _judged(text: str) -> object:
-    return (
-        verdict.judge(text, text, 0.8),
-        verdict.judge(text, "User likes tea", 0.8),
-        verdict.judge("User likes tea", text, 0.8),
-    )
-
-
 def _ranked(text: str) -> object:
     return rank.rank([_hit(text), _hit(text + " "), _hit("User likes tea")], said=[text, text], limit=3, now=NOW)
 
@@ -362,13 +354,17 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.pair_model.nameless": pair_model.nameless,
     "extraction.contradiction.pair_model.row": lambda t: pair_model.row(t, f"{t} 3", (_ONE,) * 4, _DIRECTIONS),
     "extraction.contradiction.verdict.details_differ": lambda t: verdict.details_differ(t, t + " not"),
-    "extraction.contradiction.verdict.judge": _judged,
     "extraction.contradiction.verdict.may": lambda t: (
         verdict.may(verdict.Verdict.SAME, t, f"{t} 3"),
         verdict.may(verdict.Verdict.CONTRADICTION, t, f"3 {t}"),
     ),
     "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
-    "extraction.contradiction.verdict.closed": lambda t: verdict.closed(t, f"{t} not", 0.8),
+    "extraction.contradiction.verdict.closed": lambda t: (
+        verdict.closed(t, f"{t} not", 0.8),
+        verdict.closed(t, t, 0.8),
+        verdict.closed(t, "User likes tea", 0.8),
+        verdict.closed("User likes tea", t, 0.8),
+    ),
     "extraction.contradiction.verdict.apart": lambda t: verdict.apart(t, f"{t} 3", 0.1, 0.1),
     "extraction.contradiction.verdict.decided": lambda t: verdict.decided(t, f"{t} 3", _LIKELY),
     "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
@@ -376,8 +372,8 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.wording.without_region": lambda t: wording.without_region(f"{t} in Porto, Portugal"),
     "extraction.contradiction.wording.replaced_quantity": lambda t: wording.replaced_quantity(f"{t} 4", f"{t} 3"),
     "extraction.contradiction.wording.same_quantity": lambda t: wording.same_quantity(f"{t} 4", f"{t} 3"),
-    "extraction.contradiction.containment.contains": lambda t: containment.contains(f"{t} 4", t),
-    "extraction.contradiction.containment.drops_a_clause": lambda t: containment.drops_a_clause(
+    "extraction.contradiction.verdict.contains": lambda t: verdict.contains(f"{t} 4", t),
+    "extraction.contradiction.verdict.drops_a_clause": lambda t: verdict.drops_a_clause(
         t, reading_.read("I like tea"), reading_.read(t)
     ),
     "extraction.contradiction.wording.tokens": wording.tokens,

@@ -54,6 +54,11 @@ class Change:
     new: Tokens
     after: Tokens
 
+    @property
+    def of_quantities(self) -> bool:
+        """Whether one number, day or time stands for another."""
+        return is_quantity(self.old) and is_quantity(self.new)
+
 
 def tokens(text: str) -> Tokens:
     """Words, numbers and signs as they are compared: folded, numerals as digits, a negation apart from its verb."""
@@ -75,12 +80,14 @@ def repeats(old: str, new: str) -> bool:
     """
     if max(len(old), len(new)) > TEXT_CHARS_MAX:
         return False
-    return _said(old) == _said(new)
+    left_out = ARTICLES | BREAKS
+    one, other = ([token for token in tokens(text) if token not in left_out] for text in (old, new))
+    return one == other
 
 
 def change(old: str, new: str) -> Change | None:
     """The one stretch in which two texts differ, each side of it with at least one word; None when there is no such."""
-    one, other = _kept(tokens(old)), _kept(tokens(new))
+    one, other = (tuple(token for token in tokens(text) if token not in CHANGE) for text in (old, new))
     start = _shared(one, other)
     end = _shared(one[start:][::-1], other[start:][::-1])
     changed = Change(one[:start], one[start : len(one) - end], other[start : len(other) - end], one[len(one) - end :])
@@ -104,7 +111,7 @@ def replaced_quantity(old: str, new: str) -> bool:
     """Whether another number is said of the same thing, and all else is alike. A date or time counts only for something
     that belongs to somebody ("the user's exam"): else there may be two such days."""
     changed = change(old, new)
-    if changed is None or not (is_quantity(changed.old) and is_quantity(changed.new)):
+    if changed is None or not changed.of_quantities:
         return False
     if not INDEFINITE.isdisjoint(changed.before) or tells_an_event(changed.before):
         return False
@@ -115,7 +122,7 @@ def replaced_quantity(old: str, new: str) -> bool:
 def same_quantity(old: str, new: str) -> bool:
     """Whether they are alike but for how one number is written ("28k" and "28,000", "15:00" and "3 pm")."""
     changed = change(old, new)
-    if changed is None or not (is_quantity(changed.old) and is_quantity(changed.new)):
+    if changed is None or not changed.of_quantities:
         return False
     one, other = (take_quantities(text.lower())[0] for text in (old, new))
     apart = set(one).difference(other)
@@ -141,21 +148,9 @@ def without_region(text: str) -> str:
 
 def clauses(text: str) -> list[Tokens]:
     """The stretches between conjunctions and commas, without articles and words of change; empty ones are left out."""
-    return _split(tokens(text), CONJUNCTIONS | BREAKS)
-
-
-def _said(text: str) -> Tokens:
-    return tuple(token for token in tokens(text) if token not in ARTICLES and token not in BREAKS)
-
-
-def _kept(found: Tokens) -> Tokens:
-    return tuple(token for token in found if token not in CHANGE)
-
-
-def _split(found: Tokens, separators: frozenset[str]) -> list[Tokens]:
     parts: list[list[str]] = [[]]
-    for token in found:
-        if token in separators:
+    for token in tokens(text):
+        if token in CONJUNCTIONS or token in BREAKS:
             parts.append([])
         elif token not in ARTICLES and token not in CHANGE:
             parts[-1].append(token)
