@@ -280,8 +280,8 @@ class Learning:
             return Placed(await self.storing.dedup.quarantine(new, verdict.reason))
         if new.fact.key is not None:
             return Placed(await self._put_summary(new))
-        if batch.attempt > 1 and await self.storing.dedup.holds(new):
-            return Placed(Action.CREATED, id=new.id)
+        if batch.attempt > 1 and await self.storing.dedup.stored(batch.scope.user, new.id) is not None:
+            return Placed(Action.CREATED, id=new.id)  # by an earlier try; it may have been changed since
         return await self.settling.place(new, told, opinions)
 
     async def _put_summary(self, new: Candidate) -> Action:

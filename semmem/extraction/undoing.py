@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from semmem.extraction.candidate import Candidate, reconsidered
-from semmem.extraction.retiring import was_replaced
+from semmem.extraction.dedup import was_replaced
 from semmem.extraction.settling import rewritten_by
 from semmem.extraction.storing import Storing
 from semmem.lifecycle.spared import as_settled, without
