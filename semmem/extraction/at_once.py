@@ -56,12 +56,9 @@ class AtOnce:
     unlearning: Unlearning | None = None
     unanswered: bool = False
 
-    def __post_init__(self) -> None:
-        self._ready = (TurnState.CLOSED, TurnState.OPEN) if self.unanswered else (TurnState.CLOSED,)
-
     def is_ready(self, state: TurnState) -> bool:
         """Whether a turn of this state may be learnt from now."""
-        return state in self._ready
+        return state is TurnState.CLOSED or (self.unanswered and state is TurnState.OPEN)
 
     async def left(self, *, since: float, before: float, limit: int) -> list[tuple[str, float]]:
         """Turns of that time that nobody has learnt from, oldest first, and when each ended. Raises JournalError."""
@@ -132,9 +129,8 @@ class AtOnce:
         placed = await self.storing.dedup.place(new)
         if placed.action is not Action.UPDATED and placed.id not in ("", new.id):
             await self.records.note_provisional(turn.id, [placed.id])
-        state, now = await self.records.turn_state(
-            turn.id
-        )  # again: whoever erases a turn marks it before he removes its memories
+        # Again: whoever erases a turn marks it before he removes its memories.
+        state, now = await self.records.turn_state(turn.id)
         if self.is_ready(state):
             return await self._unless_reworded(placed, new, now)
         if now is not None and not await self._is_unknown(placed, new, state):

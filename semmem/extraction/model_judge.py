@@ -34,7 +34,6 @@ class Doubt:
 _RULES = Path(__file__).with_suffix(".txt").read_text("utf-8").rstrip("\n")
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
 SCHEMA = exactly(replaces=_NUMBERS, repeats=_NUMBERS)
-_VERDICTS = {"replaces": Verdict.CONTRADICTION, "repeats": Verdict.SAME}
 
 
 @dataclass(eq=False, repr=False)
@@ -50,17 +49,15 @@ class ModelJudge(AskingModel):
         shown = sorted(doubts, key=lambda doubt: -doubt.cosine)[: self.pairs_max]
         if not shown:
             return {}
-        verdicts = parse_verdicts(await self._answer(_RULES, _question(shown), SCHEMA, turns), len(shown))
+        pairs = enumerate(shown, start=1)
+        lines = (as_line({"pair": number, "old": each.old, "new": each.new}) for number, each in pairs)
+        answer = await self._answer(_RULES, within("pairs", lines), SCHEMA, turns)
+        verdicts = parse_verdicts(answer, len(shown))
         return {
             (doubt.old, doubt.new): verdict
             for number, doubt in enumerate(shown, start=1)
             if (verdict := verdicts.get(number)) and may(verdict, doubt.old, doubt.new)
         }
-
-
-def _question(doubts: Sequence[Doubt]) -> str:
-    pairs = enumerate(doubts, start=1)
-    return within("pairs", (as_line({"pair": number, "old": each.old, "new": each.new}) for number, each in pairs))
 
 
 def parse_verdicts(answer: str, pairs: int) -> dict[int, Verdict]:
@@ -69,19 +66,15 @@ def parse_verdicts(answer: str, pairs: int) -> dict[int, Verdict]:
     Raises ModelRefused when the answer holds no such JSON.
     """
     for value in json_values(answer):
-        if isinstance(value, dict) and any(isinstance(value.get(word), list) for word in _VERDICTS):
-            return _verdicts(value, pairs)
+        listed = [value.get(word) for word in ("replaces", "repeats")] if isinstance(value, dict) else []
+        if not any(isinstance(some, list) for some in listed):
+            continue
+        replaced, repeated = map(_numbers, listed)
+        found = dict.fromkeys(range(1, pairs + 1), Verdict.DIFFERENT)
+        found |= dict.fromkeys(found.keys() & replaced, Verdict.CONTRADICTION)
+        found |= dict.fromkeys(found.keys() & repeated, Verdict.SAME)
+        return {number: verdict for number, verdict in found.items() if number not in replaced & repeated}
     raise ModelRefused("no verdicts in the answer")
-
-
-def _verdicts(value: Mapping[str, object], pairs: int) -> dict[int, Verdict]:
-    listed = {verdict: _numbers(value.get(word)) for word, verdict in _VERDICTS.items()}
-    found = dict.fromkeys(range(1, pairs + 1), Verdict.DIFFERENT)
-    for verdict, numbered in listed.items():
-        found.update((number, verdict) for number in numbered if number in found)
-    for number in listed[Verdict.CONTRADICTION] & listed[Verdict.SAME]:
-        found.pop(number, None)
-    return found
 
 
 def _numbers(value: object) -> set[int]:

@@ -260,9 +260,8 @@ class Learning:
         for entry in news:
             if entry is not None and entry[0].turn.id in told.shut:
                 tally.actions[Action.FORGOTTEN.value] += 1
-                left.append(None)
-            else:
-                left.append(None if entry is None else (replace(entry[0], now=now), entry[1]))
+                entry = None
+            left.append(None if entry is None else (replace(entry[0], now=now), entry[1]))
         return told, left
 
     async def _store(

@@ -76,15 +76,10 @@ class SessionSummariser(AskingModel):
             return None
         answer = await self._answer(self._rules, within("conversation", map(_line, shown)), SCHEMA, shown)
         content = await asyncio.to_thread(self._content, answer, shown)
+        last, began_at = turns[-1], turns[0].opened_at
         if not content:
             return None
-        return Fact(
-            MemoryType.EPISODIC,
-            content,
-            turns[-1].id,
-            occurred_at=turns[0].opened_at,
-            key=session_key(turns[-1].scope),
-        )
+        return Fact(MemoryType.EPISODIC, content, last.id, occurred_at=began_at, key=session_key(last.scope))
 
     def _content(self, answer: str, shown: Sequence[Turn]) -> str:
         return grounded(parse_summary(answer), SourceText(text_of(shown)), chars_max=self.chars_max)
@@ -125,13 +120,11 @@ def grounded(summary: str, said: SourceText, *, chars_max: int) -> str:
         told = _THE_USER.sub("User", sentence.strip())
         longer = f"{kept} {told}".strip()
         subject = _USER.match(told)
-        if subject and len(longer) <= chars_max and _rests_on(told[subject.end() :], said):
+        if subject is None or len(longer) > chars_max:
+            continue
+        if said.grounds(_NARRATION.sub(" ", told[subject.end() :]), share_min=GROUNDED_SHARE_MIN):
             kept = longer
     return kept
-
-
-def _rests_on(sentence: str, said: SourceText) -> bool:
-    return said.grounds(_NARRATION.sub(" ", sentence), share_min=GROUNDED_SHARE_MIN)
 
 
 def _line(turn: Turn) -> str:

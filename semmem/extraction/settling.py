@@ -131,7 +131,9 @@ class Settling:
         if placed.action is Action.REWRITTEN and rewriting is not None:
             del told.waiting[rewriting.id]
         is_said = placed.id == new.id or placed.action in (Action.OUTDATED, *_ELSEWHERE)
-        if is_said and new.turn.id in told.noted and await self._is_shut(new.turn):
+        # Looked at again after the write: whoever erases a memory tells its turn first.
+        noted = await self.records.provisional([new.turn.id]) if is_said and new.turn.id in told.noted else []
+        if any(each.forgotten for each in noted):
             await self._undo(placed, new)
             return Placed(Action.FORGOTTEN)
         return placed
@@ -156,10 +158,6 @@ class Settling:
             return None
         return held if held.content == told_before.content else None
 
-    async def _is_shut(self, turn: Turn) -> bool:
-        """Looked at again after the write: whoever erases a memory tells its turn first."""
-        return any(noted.forgotten for noted in await self.records.provisional([turn.id]))
-
     async def settle(
         self, told: Provisional, says: Mapping[str, str], *, wrong: Mapping[str, str], batch: str, now: float
     ) -> list[tuple[Placed, Memory]]:
@@ -172,20 +170,16 @@ class Settling:
                 continue
             new = reconsidered(held, batch, now)
             by = await asyncio.to_thread(rewritten_by, held.content, says)
-            if by is not None:
-                placed = await self._gives_way(held, new, by)
+            if by is not None and await self._earlier(held):  # what it said before it said this stays as history
+                placed = await self._retiring.retire(held, new, REWRITTEN, by=by)
+            elif by is not None:
+                placed = await self._withdraw(held, new, REWRITTEN, by)
             elif wrong.get(held.id) == held.content and held.source.turn not in told.shut and may_be_dropped(held):
                 placed = await self.drop(held, MODEL_DROPPED, batch=batch, now=now)
             else:
                 placed = await self._dedup.confirm(held, new)
             done.append((placed, held))
         return done
-
-    async def _gives_way(self, held: Memory, new: Candidate, by: str) -> Placed:
-        """To another memory that says it. What said something else before it said this stays as history."""
-        if await self._earlier(held):
-            return await self._retiring.retire(held, new, REWRITTEN, by=by)
-        return await self._withdraw(held, new, REWRITTEN, by)
 
     async def drop(self, held: Memory, why: str, *, batch: str, now: float) -> Placed:
         """Let a provisional memory go, and bring back what it had replaced."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Protocol
 
 from semmem.extraction.candidate import Action, Candidate, Placed, created, expiry
 from semmem.extraction.dedup import Dedup
@@ -17,7 +16,7 @@ from semmem.extraction.result import Tally
 from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.work import IN_THREAD, reason
 from semmem.lifecycle.quota import Quota
-from semmem.memory import Fact, Memory, Turn, Vector
+from semmem.memory import Fact, Memory, Turn
 from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import StoreRefused, WorkLost, WorkTooSlow
@@ -33,10 +32,8 @@ UNSTORABLE = "unstorable"
 _GROWN = (Action.CREATED, Action.SUPERSEDED, Action.QUARANTINED, Action.OUTDATED)
 
 
-class Screening(Protocol):
-    """``screen`` with the operator's settings bound to it."""
-
-    def __call__(self, fact: Fact, said: SourceText, /) -> Screened: ...
+Screening = Callable[[Fact, SourceText], Screened]
+"""``screen`` with the operator's settings bound to it."""
 
 
 @dataclass(eq=False, repr=False)
@@ -80,10 +77,6 @@ class Storing:
             return await self.work.run(_screen_all, self.screening, facts, said, budget_s=self.screen_budget_s)
         except (WorkTooSlow, WorkLost) as error:
             return [Screened(Ruling.REJECT, reason(error))] * len(facts)
-
-    async def vector(self, text: str) -> Vector:
-        """Of a text. Raises EmbedderError."""
-        return await self.embedder.embed(text)
 
     async def embedded(self, memory: Memory) -> Memory:
         """A version out of the journal, with its vector. Raises EmbedderError."""

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semmem.extraction.candidate import Candidate, reconsidered
+from semmem.extraction.candidate import reconsidered
 from semmem.extraction.dedup import was_replaced
 from semmem.extraction.settling import rewritten_by
 from semmem.extraction.storing import Storing
@@ -58,7 +58,9 @@ class Undoing:
         before = await asyncio.to_thread(_before, held, versions)
         if before is None and not await self._replaces(held):
             raise NothingToUndo
-        said = None if before is None else await self.storing.embedded(_as_known(before))
+        # As it is known again, not as a change that could be undone in its turn: this was the one step.
+        known = None if before is None else as_settled(without(before, CHANGES_STANDING))
+        said = None if known is None else await self.storing.embedded(known)
         changed = [each for each in versions if before is None or each.version > before.version] + [held]
         new = reconsidered(held if held.embedding is not None else await self.storing.embedded(held), hold, now)
         for turn in sorted({each.source.turn for each in changed}):  # first: its batch must not learn it once more
@@ -66,8 +68,11 @@ class Undoing:
         # What was replaced by what it said before stays so.
         since = 0.0 if before is None else min(each.updated_at for each in changed)
         restored = await self._retiring.reinstate(held.id, new, since=since)
-        is_undone = await self._end(held, said, new)
-        memory = await self.store.get(user, held.id) if is_undone else None
+        if said is None:  # nothing stands for it: whoever erases what is back must not bring this back
+            placed = await self._retiring.retire(as_settled(held), new, UNDONE)
+        else:
+            placed = await self._retiring.give_back(held, said, new, UNDONE)
+        memory = await self.store.get(user, held.id) if placed.removals else None
         return None if memory is None else Undone(memory, len(restored))
 
     async def _have_back(self, held: Memory, hold: str, now: float) -> Undone | None:
@@ -75,14 +80,6 @@ class Undoing:
         is_back = await self._retiring.have_back(held, reconsidered(with_vector, hold, now))
         memory = await self.store.get(Scope(held.user), held.id) if is_back else None
         return None if memory is None else Undone(memory, 0)
-
-    async def _end(self, held: Memory, said: Memory | None, new: Candidate) -> bool:
-        """Nothing stands for what is superseded here: whoever erases what is back must not bring this back."""
-        if said is None:
-            placed = await self._retiring.retire(as_settled(held), new, UNDONE)
-        else:
-            placed = await self._retiring.give_back(held, said, new, UNDONE)
-        return bool(placed.removals)
 
     async def _replaces(self, held: Memory) -> bool:
         """Whether there is something that it took the place of, or did until an earlier try was cut off."""
@@ -103,8 +100,3 @@ def _before(held: Memory, versions: Sequence[Memory]) -> Memory | None:
         if old.source.turn != held.source.turn and not is_rewritten:
             return old
     return None
-
-
-def _as_known(before: Memory) -> Memory:
-    """As it is known again, not as a change that could be undone in its turn: this was the one step."""
-    return as_settled(without(before, CHANGES_STANDING))

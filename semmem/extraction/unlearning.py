@@ -56,7 +56,7 @@ class Unlearning:
             known = await self._known(request.turn)
             if not known:
                 continue
-            vector = await self.storing.vector(request.subject)
+            vector = await self.storing.embedder.embed(request.subject)
             these = await asyncio.to_thread(meant, request.subject, vector, known)
             going = [memory for memory in these if not await self._came_back(memory, request.turn)]
             gone += [(await self._let_go(memory, request.turn, hold, now), memory) for memory in going]

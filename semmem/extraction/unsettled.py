@@ -64,7 +64,8 @@ class Unsettled:
         listed = await self.store.list(Scope(user), limit=MEMORIES_MAX)
         active = {memory.id: memory for memory in listed if memory.status is MemoryStatus.ACTIVE}
         found = {frozenset((memory.id, other)) for memory in active.values() for other in unsettled_with(memory)}
-        pairs = [_pair(*(active[one] for one in ids)) for ids in found if len(ids) == 2 and ids <= active.keys()]
+        both = [[active[one] for one in ids] for ids in found if len(ids) == 2 and ids <= active.keys()]
+        pairs = [Pair(*sorted(ids, key=lambda memory: (memory.said_at, memory.id))) for ids in both]
         return sorted(pairs, key=lambda pair: (-pair.newer.said_at, pair.older.id))[:PAIRS_MAX]
 
     async def settle(self, pairs: Sequence[Pair], opinions: Opinions, *, batch: str, now: float) -> Settled:
@@ -101,8 +102,3 @@ class Unsettled:
         found = await self.store.get(Scope(memory.user), memory.id)
         same = found is not None and found.status is MemoryStatus.ACTIVE and found.content == memory.content
         return found if same else None
-
-
-def _pair(one: Memory, other: Memory) -> Pair:
-    older, newer = sorted((one, other), key=lambda memory: (memory.said_at, memory.id))
-    return Pair(older, newer)

@@ -14,9 +14,9 @@ from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
 from typing import Protocol
 
+from semmem.extraction.comparing import Open, PairJudge
 from semmem.extraction.contradiction.verdict import Verdict
 from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
-from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.screen import same_text
 from semmem.memory import Memory, Turn
 from semmem.ports.embedder import Embedder

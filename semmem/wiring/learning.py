@@ -15,13 +15,12 @@ from semmem.background.learner import Learner, PatientEmbedder
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.extraction.at_once import AtOnce
-from semmem.extraction.comparing import Comparing
+from semmem.extraction.comparing import Comparing, PairJudge
 from semmem.extraction.contradiction.verdict import closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.llm import LlmExtractor
 from semmem.extraction.model_judge import ModelJudge
-from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.pipeline import Learning, choose_extractor
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchLearnt

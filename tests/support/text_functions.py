@@ -439,7 +439,6 @@ REGISTRY: Mapping[str, Call] = {
         t, [(start, start + 2) for start in range(0, len(t), 5)]
     ),
     "extraction.comparing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
-    "extraction.comparing.unweighed": lambda t: comparing.unweighed(NEAR, t),
     # turns
     "text.digest.digest": digest,
     "turns.recorder.storable": lambda t: storable(t, WHOLE),
@@ -529,6 +528,8 @@ REGISTRY: Mapping[str, Call] = {
     "text.words.words": words.words,
     "text.words.written_words": words.written_words,
     "text.stems.stem": stems.stem,
+    "text.orders.stem_of": orders.stem_of,
+    "text.orders.places": lambda t: orders.places({t}, 8),
     "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
     "text.grounding.is_negative": grounding.is_negative,
@@ -657,7 +658,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.candidate.settled": _VALUES,
     "extraction.contradiction.pair_model.PairModel.likelihoods": "takes its time in row, which is measured",
     "extraction.contradiction.quantities.month_number": _NAMES,
-    "extraction.pair_judge.PairJudge.judged": "takes its time in parts, row and decided, which are measured",
+    "extraction.comparing.PairJudge.judged": "takes its time in parts, row and decided, which are measured",
     "extraction.comparing.Comparing.compared": _WAITS,
     "extraction.comparing.Comparing.doubts": _WAITS,
     "extraction.comparing.Comparing.is_update": _VALUES,
@@ -677,7 +678,6 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.lasting.classifier.weights_file": _NAMES,
     "extraction.rules.facts_of": "facts_in, which is in the table above, without the reading; takes a model's name",
     "extraction.unlearning.Unlearning.obey": _WAITS,
-    "extraction.storing.Storing.vector": _WAITS,
     "extraction.dedup.Retiring.reinstate": _NAMES,
     "extraction.dedup.Retiring.retire": _WAITS,
     "extraction.dedup.Retiring.settle": _WAITS,

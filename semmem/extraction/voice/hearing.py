@@ -14,14 +14,13 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from semmem.extraction.lasting.features import formal
-from semmem.text.orders import STEM_CHARS, tokens
-from semmem.text.words import ABBREVIATION, counted, is_unspaced
+from semmem.text.orders import places, stem_of, tokens
+from semmem.text.words import ABBREVIATION, counted
 
 UNITS_MAX = 200
 """Of one message so many units are read: those of its beginning and of its end, half and half."""
@@ -88,13 +87,11 @@ def _cuts(text: str, quotes: list[tuple[int, int]]) -> list[int]:
     """Where units begin and end, in order."""
     cuts = {0, len(text), *(place for quote in quotes for place in quote)}
     cuts.update(match.end() for match in _LINE_END.finditer(text))
-    cuts.update(match.end() for match in _END.finditer(text) if not _is_abbreviated(text, match.start()))
+    for match in _END.finditer(text):
+        if not ABBREVIATION.search(text[max(0, match.start() - 8) : match.start()]):
+            cuts.add(match.end())
     ends = sorted(cuts)
     return [place for start, end in pairwise(ends) for place in range(start, end, UNIT_CHARS_MAX)] + ends[-1:]
-
-
-def _is_abbreviated(text: str, end: int) -> bool:
-    return ABBREVIATION.search(text[max(0, end - 8) : end]) is not None
 
 
 def quotations(text: str) -> list[tuple[int, int]]:
@@ -326,10 +323,9 @@ _CAPITALS = re.compile(r"[A-ZÀ-Þ]{4,}")
 
 def words_of(text: str) -> list[int]:
     """The places of the words, pairs of neighbours and openings of a unit."""
-    found = tokens(text)[:WORDS_READ]
-    stems = [token if is_unspaced(token) else token.casefold()[:STEM_CHARS] for token in found]
+    stems = [stem_of(token) for token in tokens(text)[:WORDS_READ]]
     spelt = {*stems, *map(" ".join, pairwise(stems)), *(f"^{' '.join(stems[:count])}" for count in (1, 2, 3))}
-    return sorted({crc32(feature.encode("utf-8", "surrogatepass")) % BUCKETS for feature in spelt})
+    return places(spelt, BUCKETS)
 
 
 def shapes(text: str, found: Sequence[Unit]) -> list[list[float]]:

@@ -126,11 +126,6 @@ def _bounded(interval: Interval, modifier: str, now: float) -> Interval | None:
 # --- what a pattern means --------------------------------------------------------------------------------------------
 
 
-def _whole_date(found: TimePhrase) -> Interval | None:
-    dated: Interval | None = found.get("DZr")
-    return dated
-
-
 def _years(found: TimePhrase) -> Interval | None:
     first, last = found.get("Y"), found.get("Y", 1)
     return calendar.year(first, last - first + 1) if last >= first else None
@@ -215,7 +210,7 @@ _BEFORE = "[Isbv]?"
 
 RULES: tuple[tuple[str, Callable[[TimePhrase], Interval | None]], ...] = (
     (r"k[WUMS]P?", lambda _found: None),  # every Monday morning
-    (r"D|[Ins]Z|[FI]r", _whole_date),
+    (r"D|[Ins]Z|[FI]r", lambda found: found.get("DZr")),
     (r"FYoY", _years),
     (rf"F{_ANY_MONTH}o{_ANY_MONTH}(?:,?Y)?", _months),
     (rf"[NO]f?{_ANY_MONTH}f?,?Y|[nIt]N\.{_ANY_MONTH}Y?|Of?{_ANY_MONTH}|N[Mm]|Nf{_ANY_MONTH}", _day_of_month),

@@ -13,8 +13,8 @@ import pytest
 
 from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
+from semmem.extraction.comparing import Open, PairJudge
 from semmem.extraction.contradiction.verdict import Judged, Verdict
-from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.waiting_words import WaitingWords, restated, without
 from semmem.extraction.work import InThread
