@@ -108,11 +108,10 @@ def first_drift(vectors: Sequence[Vector], telling: Sequence[bool], *, threshold
     """
     for place in range(turns_min, len(vectors)):
         earlier = [vector for vector, tells in zip(vectors[:place], telling, strict=False) if tells]
-        if telling[place] and earlier and _cosine(vectors[place], np.sum(earlier, axis=0)) < threshold:
+        if not telling[place] or not earlier:
+            continue
+        total = np.sum(earlier, axis=0)
+        length = float(np.linalg.norm(total))
+        if length and float(vectors[place] @ total) / length < threshold:
             return place
     return None
-
-
-def _cosine(vector: Vector, total: Vector) -> float:
-    length = float(np.linalg.norm(total))
-    return float(vector @ total) / length if length else 1.0

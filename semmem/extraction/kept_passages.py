@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
@@ -59,7 +59,11 @@ class Keeping:
         if self.retention_s is None:
             return done
         writes, now = Writes(self.store, self.records, batch_id), self.clock()
-        for passage in _fit(turns, now, now + self.retention_s, done):
+        expires_at = now + self.retention_s
+        for passage in (each for turn in turns for each in passages_of(turn, now=now, expires_at=expires_at)):
+            if reason := readable(passage):  # what may not stand in a prompt: a secret, an order to a model
+                done[reason] += 1
+                continue
             if passage.type is MemoryType.GIST and passage.said_at <= no_gist_until:
                 done["forgotten"] += 1
                 continue
@@ -69,7 +73,11 @@ class Keeping:
                 is_kept = False
             done["kept" if is_kept else "forgotten"] += 1
         if turns and done["kept"]:
-            await self._make_room(turns[0].scope.user, done["kept"])
+            user = turns[0].scope.user
+            self._new[user] = self._new.get(user, 0) + done["kept"]
+            if self._new[user] >= LOOK_AFTER:
+                del self._new[user]
+                await self.quota.make_room(user)
         return done
 
     async def _may_repeat_nothing(self, passage: Memory) -> bool:
@@ -79,23 +87,7 @@ class Keeping:
         erased = await self.records.last_erased(passage.user)
         return erased is not None and erased < passage.said_at
 
-    async def _make_room(self, user: str, more: int) -> None:
-        self._new[user] = self._new.get(user, 0) + more
-        if self._new[user] >= LOOK_AFTER:
-            del self._new[user]
-            await self.quota.make_room(user)
-
     async def _weighed(self, passage: Memory) -> Memory:
         said = unquoted(passage.content)
         worth = 0.0 if passage.type is MemoryType.GIST else await self.worth(said)
         return replace(passage, importance=round(worth, 3), embedding=await self.embedder.embed(said))
-
-
-def _fit(turns: Iterable[Turn], now: float, expires_at: float, done: Counter[str]) -> Iterable[Memory]:
-    """What may stand in a prompt: no secret, no order to a model."""
-    for turn in turns:
-        for passage in passages_of(turn, now=now, expires_at=expires_at):
-            if (reason := readable(passage)) is None:
-                yield passage
-            else:
-                done[reason] += 1

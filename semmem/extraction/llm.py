@@ -79,8 +79,11 @@ class LlmExtractor(AskingModel):
 
     def __post_init__(self) -> None:
         self._categories = frozenset(category.casefold() for category in self.categories)
-        self._rules = _rules(self.facts_max, self.custom_instructions, self.categories)
         self._schema = _schema(self.categories)
+        parts = [_INSTRUCTIONS, f"Give at most {self.facts_max} facts, in the order of the lines."]
+        if self.categories:
+            parts.append(f'Each fact also has a "category": one of those named below, or "{OTHER}".')
+        self._rules = "\n\n".join([*parts, *operators_rules(self.custom_instructions, self.categories)])
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """The facts of ``review``. Raises ModelError."""
@@ -127,15 +130,13 @@ class LlmExtractor(AskingModel):
         return [item for item in items if (line := line_of(item)) is None or line - 1 in lines], wrong, cut
 
     def _facts(self, items: Sequence[Item], batch: Batch) -> list[Fact]:
-        wanted = [item for item in items if self._wanted(item)]
+        """A model that names no category at all was still told which ones count."""
+        named = ((item, item.get("category")) for item in items)
+        known = self._categories
+        wanted = [item for item, of in named if not known or of is None or str(of).strip().casefold() in known]
         facts = list(Facts(batch.turns, batch.context).of(wanted))
         kept = sorted(range(len(facts)), key=lambda place: -facts[place].importance)[: self.facts_max]
         return [facts[place] for place in sorted(kept)]
-
-    def _wanted(self, item: Item) -> bool:
-        """A model that names no category at all was still told which ones count."""
-        category = item.get("category")
-        return not self._categories or category is None or str(category).strip().casefold() in self._categories
 
     def _fitting(self, turns: Sequence[Turn], first: int) -> range:
         """The lines from ``first`` on that fit into one question; at least that one."""
@@ -187,13 +188,6 @@ def _gone_on(found: Sequence[Item], lines: range) -> tuple[Sequence[Item], int]:
     if last > lines.start:
         return [item for item in found if line_of(item) != last + 1], last
     return found, last + 1
-
-
-def _rules(facts_max: int, custom_instructions: str, categories: Sequence[str]) -> str:
-    parts = [_INSTRUCTIONS, f"Give at most {facts_max} facts, in the order of the lines."]
-    if categories:
-        parts.append(f'Each fact also has a "category": one of those named below, or "{OTHER}".')
-    return "\n\n".join([*parts, *operators_rules(custom_instructions, categories)])
 
 
 def operators_rules(custom_instructions: str, categories: Sequence[str]) -> list[str]:

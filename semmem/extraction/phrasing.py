@@ -68,11 +68,7 @@ def third_person(passage: str) -> str | None:
 
 def written_out(text: str) -> str:
     """The text with contractions written out: "I'm" as "I am", "dont" as "do not"."""
-    return _WORD.sub(_written_out, text.replace("’", "'"))
-
-
-def _written_out(match: re.Match[str]) -> str:
-    return _WRITTEN_OUT.get(match[0].lower(), match[0])
+    return _WORD.sub(lambda match: _WRITTEN_OUT.get(match[0].lower(), match[0]), text.replace("’", "'"))
 
 
 def _of_user(words: list[str]) -> str | None:
@@ -200,8 +196,11 @@ class TurnText:
             return self._own_sentence(content, foreign=True) or content
         if match := _USER.match(content):
             return f"User{_OF if match['of'] else ''}{content[match.end() :]}"
-        if _FIRST.match(content) or _ADDRESSED.match(content):
-            return _in_third_person(content) or self._own_sentence(content, foreign=False) or content
+        if _FIRST.match(content):
+            return third_person(content) or self._own_sentence(content, foreign=False) or content
+        if _ADDRESSED.match(content):
+            first = _SECOND.sub(_as_first, content)
+            return third_person(first[:1].upper() + first[1:]) or self._own_sentence(content, foreign=False) or content
         if _POINTS.match(content):
             return self._own_sentence(content, foreign=False) or content
         return self._with_a_subject(content, about)
@@ -281,14 +280,6 @@ class TurnText:
             pieces += [sentence] if len(sentence) in SENTENCE_CHARS else _CLAUSE.split(sentence, SENTENCES_MAX)
         fitting = [bare for piece in pieces if len(bare := piece.strip(" ,;:，；、：")) in SENTENCE_CHARS]
         return [(piece, content_words(piece), numbers(piece)) for piece in fitting[:SENTENCES_MAX]]
-
-
-def _in_third_person(content: str) -> str | None:
-    """What is told in the first or in the second person, as far as that can be said word by word."""
-    if _ADDRESSED.match(content):
-        content = _SECOND.sub(_as_first, content)
-        content = content[:1].upper() + content[1:]
-    return third_person(content)
 
 
 def _as_first(match: re.Match[str]) -> str:

@@ -28,8 +28,6 @@ from semmem.ports.events import Announce, TurnsUnread, nobody_listens
 from semmem.ports.learning import Batch
 from semmem.ports.text_work import TextWork
 
-__all__ = ["LASTING_MIN", "RulesExtractor", "facts_in", "read_clauses"]
-
 TEXT_CHARS_MAX = 16_000
 CLAUSES_PER_TURN_MAX = 40
 """Of one turn so many clauses are looked at; a longer text is hardly told in the user's own voice."""
@@ -123,9 +121,8 @@ class RulesExtractor:
         if why or not found.clauses:
             return 0.0
         vectors = await self._vectors(found.clauses)
-        return max(
-            judgement.lasting for judgement in await asyncio.to_thread(judge, found.seen, vectors, self._signature)
-        )
+        judged = await asyncio.to_thread(judge, found.seen, vectors, self._signature)
+        return max(judgement.lasting for judgement in judged)
 
     async def _chosen(self, found: Reading, vectors: Sequence[Vector] | None, least: float) -> tuple[list[Fact], str]:
         """The facts of a turn that was read, or why there are none."""
@@ -133,11 +130,8 @@ class RulesExtractor:
             told = facts_of, found, vectors, least, self._signature
             return await self.work.run(*told, budget_s=self.turn_budget_s), ""
         except (WorkTooSlow, WorkLost) as error:
-            return [], self._give_up(found.turn, reason(error))
-
-    def _give_up(self, turn: Turn, why: str) -> str:
-        self._given_up[turn.id] = why
-        return why
+            why = self._given_up[found.turn.id] = reason(error)
+            return [], why
 
     async def _read(self, turn: Turn, left_s: float) -> tuple[Reading, float, str]:
         """What is seen in the turn, the seconds it took, and why it was not read."""
@@ -150,7 +144,8 @@ class RulesExtractor:
         try:
             found = await self.work.run(read_clauses, turn, self.text_chars_max, budget_s=budget_s)
         except (WorkTooSlow, WorkLost) as error:
-            return nothing, budget_s, self._give_up(turn, reason(error))
+            why = self._given_up[turn.id] = reason(error)
+            return nothing, budget_s, why
         return found, found.seconds, ""
 
     async def _vectors(self, found: Sequence[Clause]) -> list[Vector] | None:
@@ -178,8 +173,7 @@ def facts_of(
     ``signature``: what the vectors are of."""
     cut = max(least, FORMAL_MIN if vectors is None else LASTING_MIN)
     kept = passages(found.text, found.clauses, _judged(found, vectors, signature), cut=cut, near=NEAR_MIN)
-    facts = [_fact(passage, found.turn) for passage in kept]
-    return list({fact.content: fact for fact in facts}.values())
+    return list({fact.content: fact for fact in (_fact(passage, found.turn) for passage in kept)}.values())
 
 
 def _judged(found: Reading, vectors: Sequence[Vector] | None, signature: str) -> list[Judgement]:

@@ -90,8 +90,12 @@ class WaitingWords:
         turns = await self.records.unlearnt(user, until=until, limit=self.turns_max) if memories else []
         number, left, edits = 0, self.judged_max, {}
         for turn in turns:
-            statements = sorted({unquoted(each.content) for each in memories if _meet(each, turn)})
+            # What is said in one project is never the memory of another.
+            project = turn.scope.project or ""
+            statements = sorted({unquoted(each.content) for each in memories if (each.project or "") == project})
             found = await self._restated(turn.user_text, statements)
+            if found is None:  # a text that cannot be read must not forbid an erasure
+                continue
             asked = found.near[:left]
             left -= len(asked)
             places = {*found.stated, *[near.place for near in asked if await self._says_one(near, statements)]}
@@ -106,22 +110,18 @@ class WaitingWords:
         taken for granted: what is erased must not come back. Raises WorkUnavailable."""
         again, left = list[Memory](), self.judged_max
         for passage, words_said, statements in await asyncio.to_thread(_overlapping, passages, memories):
-            try:
-                found = await self.work.run(restated, words_said, statements, budget_s=self.budget_s)
-            except (WorkTooSlow, WorkLost, RuntimeError):
-                again.append(passage)
-                continue
-            asked = found.near[:left] if not found.stated else ()
+            found = await self._restated(words_said, statements)
+            asked = found.near[:left] if found is not None and not found.stated else ()
             left -= len(asked)
-            if found.stated or any([await self._says_one(near, statements) for near in asked]):
+            if found is None or found.stated or any([await self._says_one(near, statements) for near in asked]):
                 again.append(passage)
         return again
 
-    async def _restated(self, text: str, statements: Sequence[str]) -> Restated:
+    async def _restated(self, text: str, statements: Sequence[str]) -> Restated | None:
         try:
             return await self.work.run(restated, text, statements, budget_s=self.budget_s)
-        except (WorkTooSlow, WorkLost, RuntimeError):  # a text that cannot be read must not forbid an erasure
-            return Restated(text)
+        except (WorkTooSlow, WorkLost, RuntimeError):
+            return None
 
     async def _says_one(self, near: Near, statements: Sequence[str]) -> bool:
         """As far as the judge sees. Without vectors it sees nothing."""
@@ -147,8 +147,12 @@ def restated(text: str, statements: Sequence[str]) -> Restated:
         own = [(place, text) for place, text in sentence if _states(text, told)]
         ends = (sentence[0][0][0], sentence[-1][0][1])
         stated += [place for place, _ in own] or ([ends] if _states(plain[slice(*ends)], told) else [])
-        near += [_near(place, text, told) for place, text in sentence if (place, text) not in own]
-    return Restated(plain, tuple(stated), tuple(each for each in near if each.statements))
+        for place, text in sentence:
+            ground = SourceText(text)
+            shared = tuple(index for index, each in told.items() if ground.overlap(each))
+            if shared and (place, text) not in own:
+                near.append(Near(place, text, shared))
+    return Restated(plain, tuple(stated), tuple(near))
 
 
 def without(text: str, places: Collection[Place]) -> str:
@@ -162,11 +166,6 @@ def without(text: str, places: Collection[Place]) -> str:
 def _states(piece: str, told: Mapping[int, str]) -> bool:
     ground, bare = SourceText(piece), same_text(piece)
     return any(bare == same_text(each) or ground.grounds(each, share_min=1.0) for each in told.values())
-
-
-def _near(place: Place, text: str, told: Mapping[int, str]) -> Near:
-    ground = SourceText(text)
-    return Near(place, text, tuple(index for index, each in told.items() if ground.overlap(each)))
 
 
 def _led(sentence: Sequence[Clause]) -> list[tuple[Place, str]]:
@@ -191,8 +190,3 @@ def _overlapping(passages: Sequence[Memory], memories: Sequence[Memory]) -> list
         if any(ground.overlap(each) for each in told):
             found.append((passage, said, told))
     return found
-
-
-def _meet(memory: Memory, turn: Turn) -> bool:
-    """What is said in one project is never the memory of another."""
-    return (memory.project or "") == (turn.scope.project or "")

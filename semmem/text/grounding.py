@@ -92,8 +92,9 @@ class SourceText:
     def _reverses(self, content: str, telling: set[str]) -> bool:
         """Every clause with all of the fact's words says the opposite. A fact spread over clauses is let through."""
         clauses = [clause for clause, held in self._clauses if telling and telling <= held.shared(telling)]
-        negative = is_negative(content)
-        return bool(clauses) and all(_opposite(negative, clause) for clause in clauses)
+        if not is_negative(content):
+            return bool(clauses) and all(map(is_negative, clauses))
+        return bool(clauses) and all(not is_negative(each) and _LIKING.search(each) for each in clauses)
 
 
 class _Stems:
@@ -106,10 +107,10 @@ class _Stems:
             self._by_prefix.setdefault(stem[:PREFIX_CHARS_MIN], []).append(stem)
 
     def shared(self, asked: set[str]) -> set[str]:
-        return {stem for stem in asked if stem in self._held or any(_akin(stem, s) for s in self._relatives(stem))}
+        return {stem for stem in asked if stem in self._held or self._has_akin(stem)}
 
-    def _relatives(self, stem: str) -> list[str]:
-        return self._by_prefix.get(stem[:PREFIX_CHARS_MIN], [])
+    def _has_akin(self, stem: str) -> bool:
+        return any(_akin(stem, other) for other in self._by_prefix.get(stem[:PREFIX_CHARS_MIN], ()))
 
 
 def content_words(text: str) -> set[str]:
@@ -163,11 +164,6 @@ def _akin(one: str, other: str) -> bool:
         return False
     shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return shared >= needed
-
-
-def _opposite(fact_negative: bool, clause: str) -> bool:
-    negative = is_negative(clause)
-    return (negative and not fact_negative) or (fact_negative and not negative and bool(_LIKING.search(clause)))
 
 
 def is_negative(text: str) -> bool:

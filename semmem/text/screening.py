@@ -32,16 +32,11 @@ def readable(memory: Memory, *, chars_max: int = 8000) -> str | None:
     """
     if len(memory.content) > chars_max:
         return "too_long"
-    reason = _verdict(memory.content)
+    key = blake2b(memory.content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    reason = _verdicts.get(key)
+    if reason is None:
+        reason = _verdicts[key] = _judge(memory.content)
     return None if not reason or (reason == "instruction" and memory.metadata.get(RELEASED) is True) else reason
-
-
-def _verdict(content: str) -> str:
-    key = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    known = _verdicts.get(key)
-    if known is None:
-        known = _verdicts[key] = _judge(content)
-    return known
 
 
 _verdicts: LRUCache[bytes, str] = LRUCache(VERDICTS_MAX)  # for one thread: memories are ranked on the event loop
@@ -57,8 +52,8 @@ def _judge(content: str) -> str:
 
 def redact(text: str) -> str:
     """The text with every secret replaced by ``[redacted]``."""
-    for pattern in _SECRETS:
-        text = pattern.sub(_hide, text)
+    for pattern in _SECRETS:  # what introduces a secret (group ``lead``) is kept
+        text = pattern.sub(lambda match: (match.groupdict().get("lead") or "") + REDACTED, text)
     text = numbers_hidden(text, REDACTED)
     text = _CARD.sub(lambda match: REDACTED if _luhn(match.group()) else match.group(), text)
     return _LONG_WORD.sub(lambda match: REDACTED if _is_mixed(match.group()) else match.group(), text)
@@ -69,14 +64,13 @@ def is_instruction(text: str) -> bool:
     return order_in(text) is not Order.NONE
 
 
-def _hide(match: re.Match[str]) -> str:
-    """Keep what introduces a secret (group ``lead``), hide the rest."""
-    return (match.groupdict().get("lead") or "") + REDACTED
-
-
 def _is_mixed(word: str) -> bool:
     """Whether a long word looks random: it has capitals, small letters and digits."""
     return all(kind.search(word) for kind in _MIXED)
+
+
+def _patterns(*sources: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 
 def _luhn(spelling: str) -> bool:
@@ -84,10 +78,6 @@ def _luhn(spelling: str) -> bool:
     digits = [int(c) for c in spelling if c.isdigit()]
     doubled = [d if i % 2 == 0 else sum(divmod(2 * d, 10)) for i, d in enumerate(reversed(digits))]
     return 13 <= len(digits) <= 19 and len(set(digits)) > 1 and sum(doubled) % 10 == 0
-
-
-def _patterns(*sources: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 
 # No repetition here may be tried again from its middle: a memory of 8,000 chosen characters would hold up everybody.

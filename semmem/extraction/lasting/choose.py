@@ -53,13 +53,11 @@ def passages(
         for _, sentence in groupby(told, key=lambda pair: pair[0].sentence)
         for run in _runs_of(text, list(sentence), cut, near)
     ]
-    return [passage for passage in kept if _says_something(passage)]
+    return [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN and _says_something(passage)]
 
 
 def _says_something(passage: Passage) -> bool:
     """Figures alone say nothing about anybody, unless somebody asks to keep them."""
-    if len(passage.text) < PASSAGE_CHARS_MIN:
-        return False
     return _has_letters(passage.text) or any(clause.to_keep or clause.requested for clause, _ in passage.clauses)
 
 
@@ -111,9 +109,7 @@ def _has_letters(written: str) -> bool:
 
 def _is_short(written: str) -> bool:
     """Whether it is neither long enough to be understood nor says of whom it speaks."""
-    if _OWN.match(written):
-        return False
-    return counted(written) < WORDS_ALONE_MIN
+    return _OWN.match(written) is None and counted(written) < WORDS_ALONE_MIN
 
 
 def _written(text: str, start: int, end: int) -> str:

@@ -72,13 +72,10 @@ def weights_file(language: str, signature: str) -> Path:
 def _heads(given: str, language: str, signature: str) -> dict[str, _Softmax]:
     """Its types and standings in the order of TYPES and STANDINGS."""
     trained = json.loads(weights_file(language, signature).read_text("utf-8"))
-    if (trained["signature"], *map(tuple, (trained["types"], trained["standings"]))) != (signature, _TYPES, _STANDINGS):
+    expected = [signature, [kind.value for kind in TYPES], [standing or "" for standing in STANDINGS]]
+    if [trained[name] for name in ("signature", "types", "standings")] != expected:
         raise ValueError(f"{language}: written by another version of semmem")
     return {head: _Softmax(weights) for head, weights in trained[given].items()}
-
-
-_TYPES = tuple(kind.value for kind in TYPES)
-_STANDINGS = tuple("" if standing is None else standing.value for standing in STANDINGS)
 
 
 def judge(
@@ -99,10 +96,8 @@ def judge(
     lasting = heads["lasting"](points(seen, given))[:, 1]
     kinds = heads["type"](few).argmax(axis=1)
     standings = heads["standing"](few).argmax(axis=1)
-    return [
-        Judgement(float(p), TYPES[kind], STANDINGS[standing])
-        for p, kind, standing in zip(lasting, kinds, standings, strict=True)
-    ]
+    found = zip(lasting, kinds, standings, strict=True)
+    return [Judgement(float(p), TYPES[kind], STANDINGS[standing]) for p, kind, standing in found]
 
 
 def without_elsewhere(seen: Matrix) -> Matrix:

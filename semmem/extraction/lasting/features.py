@@ -38,54 +38,29 @@ CHARS_READ = 400
 
 def features(found: Sequence[Clause]) -> list[list[float]]:
     """One row a clause, each value in [0, 1]; what the message's other clauses show belongs to it."""
-    rows = [_of_clause(clause) for clause in found]
+    rows = [formal(clause.text, asked=clause.asked and clause.last) for clause in found]
     sentences: dict[int, list[list[float]]] = {}
     for clause, row in zip(found, rows, strict=True):
         sentences.setdefault(clause.sentence, []).append(row)
-    seen = {number: _seen_in(some) for number, some in sentences.items()}
+    seen = {number: [max(row[at] for row in some) for at in _SEEN] for number, some in sentences.items()}
     last = found[-1].sentence if found else 0
     own = max((row[0] for row in rows), default=0.0)
     return [[*row, *seen[clause.sentence], *_place(clause, last), own] for clause, row in zip(found, rows, strict=True)]
 
 
-def _of_clause(clause: Clause) -> list[float]:
-    return formal(clause.text, asked=clause.asked and clause.last)
-
-
 def formal(text: str, *, asked: bool = False) -> list[float]:
     """What is seen of a piece of text by itself. ``asked``: it is known to end a question."""
     text = text[:CHARS_READ].replace("’", "'")
-    size = min(1.0, len(text) / 100)
-    asks = asked or text.endswith(("?", "？"))
-    return [
-        *(float(bool(pattern.search(text))) for pattern in _ANYWHERE.values()),
-        *(float(bool(pattern.match(text))) for pattern in _OPENING),
-        float(asks),
-        size,
-        *elsewhere.classes(text),
-    ]
+    anywhere = (float(bool(pattern.search(text))) for pattern in _ANYWHERE.values())
+    opening = (float(bool(pattern.match(text))) for pattern in _OPENING)
+    asks = float(asked or text.endswith(("?", "？")))
+    return [*anywhere, *opening, asks, min(1.0, len(text) / 100), *elsewhere.classes(text)]
 
 
 _SEEN = (*(list(_ANYWHERE).index(name) for name in ("I", "MY", "YOU", "SAYS")), len(_ANYWHERE))
 """Of all clauses of the sentence: I, my, you, somebody's saying so, and an opening that asks."""
 
 
-def _seen_in(rows: list[list[float]]) -> list[float]:
-    return [max(row[index] for row in rows) for index in _SEEN]
-
-
 def _place(clause: Clause, last: int) -> list[float]:
-    return [
-        float(flag)
-        for flag in (
-            clause.asked,
-            clause.first,
-            clause.last,
-            clause.led,
-            clause.introduced,
-            clause.listed,
-            clause.sentence == 0,
-            clause.sentence == last,
-            last == 0,
-        )
-    ]
+    itself = clause.asked, clause.first, clause.last, clause.led, clause.introduced, clause.listed
+    return [*map(float, itself), *map(float, (clause.sentence == 0, clause.sentence == last, last == 0))]

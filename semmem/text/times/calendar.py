@@ -144,5 +144,3 @@ def weekday(today: date, number: int, step: int) -> Interval | None:
 
 def coming_weekday(today: date, number: int) -> Interval | None:
     return day(today + ((number - today.weekday() - 1) % 7 + 1) * DAY)
-
-
