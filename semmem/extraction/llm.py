@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
-from semmem.extraction.asked_model import AskingModel, as_line, within
+from semmem.extraction.answers import AskingModel, as_line, within
 from semmem.extraction.model_items import Facts, Item, line_of, read_items, wrong_notes
 from semmem.memory import MEMORY_TYPES, Fact, Memory, MemoryType, Standing, Turn
 from semmem.ports.errors import ModelError, ModelUnavailable

@@ -22,7 +22,7 @@ from typing import Protocol
 from semmem.extraction.candidate import Action, Candidate, Placed, keyed_id, memory_id
 from semmem.extraction.comparing import NO_OPINIONS
 from semmem.extraction.kept_passages import Keeping
-from semmem.extraction.model_judge import ModelJudge, Opinions
+from semmem.extraction.model_judge import ModelJudge, Opinions, Pair, Unsettled
 from semmem.extraction.reading import Read, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened
@@ -30,7 +30,6 @@ from semmem.extraction.session_summary import ENDS, SessionSummariser
 from semmem.extraction.settling import Provisional, Settling
 from semmem.extraction.storing import Storing, extracted
 from semmem.extraction.unlearning import Unlearning
-from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.memory import Fact, Memory
 from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError
 from semmem.ports.learning import Batch, BatchRecords, Extractor, ProvisionalRecords, Reviewed

@@ -14,8 +14,8 @@ from msgspec import structs
 from semmem.extraction.voice.hearing import DETAIL, Heard, heard, units
 from semmem.memory import Fact, Turn
 from semmem.ports.learning import Batch
-from semmem.text.courtesies import behind_courtesies
 from semmem.text.grounding import SourceText
+from semmem.text.words import behind_courtesies
 
 SUBJECT_CHARS_MAX = 200
 _END = re.compile(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from semmem.extraction.candidate import Action, Placed, Removal
+from semmem.extraction.model_judge import Settled
 from semmem.extraction.screen import Screened
-from semmem.extraction.unsettled import Settled
 from semmem.memory import Fact, Memory
 from semmem.ports.events import Event
 

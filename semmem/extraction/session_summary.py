@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
-from semmem.extraction.answers import json_values
-from semmem.extraction.asked_model import AskingModel, as_line, within
+from semmem.extraction.answers import AskingModel, as_line, json_values, within
 from semmem.extraction.llm import operators_rules
 from semmem.extraction.reading import text_of
 from semmem.memory import Fact, MemoryType, Scope, Turn

@@ -16,7 +16,8 @@ from typing import Protocol
 
 from semmem.extraction.comparing import Open, PairJudge
 from semmem.extraction.contradiction.verdict import Verdict
-from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
+from semmem.extraction.lasting.clauses import clauses, squeezed
+from semmem.extraction.lasting.features import Clause
 from semmem.extraction.screen import same_text
 from semmem.memory import Memory, Turn
 from semmem.ports.embedder import Embedder

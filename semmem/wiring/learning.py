@@ -20,7 +20,7 @@ from semmem.extraction.contradiction.verdict import closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.llm import LlmExtractor
-from semmem.extraction.model_judge import ModelJudge
+from semmem.extraction.model_judge import ModelJudge, Unsettled
 from semmem.extraction.pipeline import Learning, choose_extractor
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchLearnt
@@ -29,7 +29,6 @@ from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.session_summary import SessionSummariser
 from semmem.extraction.storing import Storing
 from semmem.extraction.unlearning import Erase, Unlearning
-from semmem.extraction.unsettled import Unsettled
 from semmem.extraction.voice.hearing import Heard, heard
 from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import IN_THREAD

@@ -33,16 +33,17 @@ from semmem.extraction import (
     model_judge,
     phrasing,
     reading,
+    rules,
     screen,
     session_summary,
     settling,
     unlearning,
     waiting_words,
 )
-from semmem.extraction.contradiction import pair_model, quantities, verdict, wording
+from semmem.extraction.contradiction import pair_model, quantities, verdict
 from semmem.extraction.contradiction import reading as reading_
 from semmem.extraction.event_time import DatedText, event_time
-from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features
+from semmem.extraction.lasting import classifier, clauses, features
 from semmem.extraction.model_items import Facts, line_of
 from semmem.extraction.rules import facts_in, read_clauses
 from semmem.extraction.voice import hearing
@@ -64,7 +65,7 @@ from semmem.retrieval.ledger.anchors import anchors_of, goes_on
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import past_conversations
 from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, read_words
-from semmem.text import courtesies, disguise, grounding, orders, quoting, stems, terms, words
+from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, numbers_hidden, readable, redact
 from semmem.text.times import Interval, intervals, leaning
@@ -258,7 +259,7 @@ def _chosen(text: str) -> object:
     text = clauses.squeezed(text)
     found = clauses.clauses(text, clauses_max=WHOLE)
     lasting = classifier.Judgement(1.0, MemoryType.SEMANTIC, None)
-    return choose.passages(text, found, [lasting] * len(found), cut=0.5, near=0.5)
+    return rules.passages(text, found, [lasting] * len(found), cut=0.5, near=0.5)
 
 
 def _told(text: str) -> object:
@@ -358,7 +359,7 @@ REGISTRY: Mapping[str, Call] = {
         verdict.may(verdict.Verdict.SAME, t, f"{t} 3"),
         verdict.may(verdict.Verdict.CONTRADICTION, t, f"3 {t}"),
     ),
-    "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
+    "extraction.contradiction.reading.change": lambda t: (reading_.change(t, f"{t} 3"), reading_.change(f"3 {t}", t)),
     "extraction.contradiction.verdict.closed": lambda t: (
         verdict.closed(t, f"{t} not", 0.8),
         verdict.closed(t, t, 0.8),
@@ -368,17 +369,17 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.verdict.apart": lambda t: verdict.apart(t, f"{t} 3", 0.1, 0.1),
     "extraction.contradiction.verdict.decided": lambda t: verdict.decided(t, f"{t} 3", _LIKELY),
     "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
-    "extraction.contradiction.wording.clauses": wording.clauses,
-    "extraction.contradiction.wording.without_region": lambda t: wording.without_region(f"{t} in Porto, Portugal"),
-    "extraction.contradiction.wording.replaced_quantity": lambda t: wording.replaced_quantity(f"{t} 4", f"{t} 3"),
-    "extraction.contradiction.wording.same_quantity": lambda t: wording.same_quantity(f"{t} 4", f"{t} 3"),
+    "extraction.contradiction.reading.clauses": reading_.clauses,
+    "extraction.contradiction.reading.without_region": lambda t: reading_.without_region(f"{t} in Porto, Portugal"),
+    "extraction.contradiction.reading.replaced_quantity": lambda t: reading_.replaced_quantity(f"{t} 4", f"{t} 3"),
+    "extraction.contradiction.reading.same_quantity": lambda t: reading_.same_quantity(f"{t} 4", f"{t} 3"),
     "extraction.contradiction.verdict.contains": lambda t: verdict.contains(f"{t} 4", t),
     "extraction.contradiction.verdict.drops_a_clause": lambda t: verdict.drops_a_clause(
         t, reading_.read("I like tea"), reading_.read(t)
     ),
-    "extraction.contradiction.wording.tokens": wording.tokens,
-    "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
-    "text.courtesies.behind_courtesies": courtesies.behind_courtesies,
+    "extraction.contradiction.reading.tokens": reading_.tokens,
+    "extraction.contradiction.reading.repeats": lambda t: reading_.repeats(t, f"{t} 3"),
+    "text.words.behind_courtesies": words.behind_courtesies,
     "text.grounding.SourceText.grounds": _grounded,
     "passages.pieces.gist_of": pieces.gist_of,
     "passages.pieces.is_passage": pieces.is_passage,
@@ -398,18 +399,18 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.reading.Reader.turns": lambda t: reading.Reader(strip_block=context.strip_block).turns([_turn(t)]),
     "extraction.reading.asked_of": reading.asked_of,
     "extraction.reading.text_of": lambda t: reading.text_of([_turn(t)]),
-    "extraction.lasting.choose.passages": lambda t: _chosen(t),
+    "extraction.rules.passages": lambda t: _chosen(t),
     "extraction.lasting.clauses.clauses": lambda t: clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE),
     "extraction.lasting.clauses.squeezed": clauses.squeezed,
-    "extraction.lasting.elsewhere.classes": elsewhere.classes,
+    "extraction.lasting.features.classes": features.classes,
     "extraction.lasting.features.features": lambda t: features.features(
         clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
     ),
     "extraction.lasting.clauses.lead_in": lambda t: clauses.lead_in(t, 0, len(t), asked=False),
     "extraction.lasting.clauses.is_only": lambda t: clauses.is_only(clauses.Order(0, 4, False, False), t, 0, len(t)),
     "extraction.lasting.clauses.order_in": lambda t: clauses.order_in(t, (0, len(t) // 2), len(t)),
-    "extraction.lasting.choose.asks_for_own": lambda t: choose.asks_for_own(f"{t}?"),
-    "extraction.lasting.choose.is_decision": choose.is_decision,
+    "extraction.rules.asks_for_own": lambda t: rules.asks_for_own(f"{t}?"),
+    "extraction.rules.is_decision": rules.is_decision,
     "extraction.lasting.features.formal": features.formal,
     "extraction.voice.hearing.shapes": lambda t: hearing.shapes(t, hearing.units(t)),
     "extraction.voice.hearing.words_of": hearing.words_of,
@@ -647,7 +648,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.candidate.memory_id": _NAMES,
     "extraction.candidate.reconsidered": _VALUES,
     "extraction.candidate.unsettled_with": _VALUES,
-    "extraction.asked_model.within": "joins what others bound",
+    "extraction.answers.within": "joins what others bound",
     "extraction.candidate.expiry": _VALUES,
     "extraction.candidate.updated": _VALUES,
     "upkeep.model_writing.made_id": _NAMES,
@@ -686,7 +687,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.dedup.Retiring.update": _WAITS,
     "extraction.dedup.Retiring.withdraw": _WAITS,
     "extraction.dedup.was_replaced": _VALUES,
-    "extraction.undoing.Undoing.undo": "awaits the store; rewritten_by, which is in the table above, beside the loop",
+    "extraction.unlearning.Undoing.undo": "awaits the store; rewritten_by, in the table above, beside the loop",
     "extraction.llm.LlmExtractor.extract": _WAITS,
     "extraction.llm.operators_rules": _NAMES,
     "extraction.model_judge.ModelJudge.opinions": _WAITS,
@@ -737,8 +738,8 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.storing.Storing.screened": "called with every fact: screen, which is in the table above",
     "extraction.storing.Storing.put": _WAITS,
     "extraction.storing.Storing.verdicts": "called with every fact: screen, which is in the table above",
-    "extraction.unsettled.Unsettled.pairs": _NAMES,
-    "extraction.unsettled.Unsettled.settle": _WAITS,
+    "extraction.model_judge.Unsettled.pairs": _NAMES,
+    "extraction.model_judge.Unsettled.settle": _WAITS,
     "upkeep.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
     "upkeep.summaries.Summariser.related": _WAITS,
     "upkeep.summaries.Summariser.replace": _NAMES,

@@ -22,17 +22,15 @@ from semmem.extraction.contradiction.reading import (
     SELF,
     TEXT_CHARS_MAX,
     Told,
-    listed,
-    read,
-    swapped,
-)
-from semmem.extraction.contradiction.wording import (
     change,
     clauses,
     is_year,
+    listed,
+    read,
     repeats,
     replaced_quantity,
     same_quantity,
+    swapped,
     tells_an_event,
     without_region,
 )

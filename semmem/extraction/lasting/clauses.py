@@ -10,9 +10,8 @@ from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
 
-from semmem.extraction.lasting.elsewhere import BEFORE_OWN
-from semmem.text.courtesies import behind_courtesies
-from semmem.text.words import ABBREVIATION
+from semmem.extraction.lasting.features import BEFORE_OWN, Clause
+from semmem.text.words import ABBREVIATION, behind_courtesies
 
 CLAUSES_MAX = 200
 """Of one message, as many clauses are looked at: those of its beginning and of its end, half and half."""
@@ -58,31 +57,6 @@ LINE_CHARS_READ = 200
 """Of a line's end so much is looked at for a colon."""
 _BLANKS = re.compile(r"[^\S\n]+")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """``text`` as written, white space made single. ``sentence`` is the number of the one it belongs to; ``start`` and
-    ``end`` its place in the message. ``asked``: its sentence ends with a question mark. ``first`` and ``last`` of its
-    sentence. ``led``: a colon stands before it in its sentence. ``to_keep``: the user asks to remember it.
-    ``introduced``: its line stands below one that ends with a colon. ``listed``: its line is an item of a list.
-    ``requested``: what it says is asked to be remembered, ``plainly``: by what stands before it; ``requests``: it does
-    nothing but ask that."""
-
-    text: str
-    sentence: int
-    start: int
-    end: int
-    asked: bool
-    first: bool
-    last: bool
-    led: bool
-    introduced: bool
-    listed: bool
-    to_keep: bool = False
-    requested: bool = False
-    plainly: bool = False
-    requests: bool = False
 
 
 def squeezed(text: str) -> str:

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from semmem.extraction.contradiction.pair_model import Likelihoods, nameless, trained_for
 from semmem.extraction.contradiction.quantities import Number, take_quantities
-from semmem.extraction.contradiction.reading import read
+from semmem.extraction.contradiction.reading import read, repeats, same_quantity
 from semmem.extraction.contradiction.verdict import Judged, Verdict, apart, closed, contains, decided, loses, may
-from semmem.extraction.contradiction.wording import repeats, same_quantity
 from tests.support.cpu_time import within_cpu_s
 
 PAIRS = [json.loads(line) for line in Path(__file__).with_name("pairs_sentences.jsonl").read_text("utf-8").splitlines()]

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.extraction.lasting import elsewhere
-from semmem.extraction.lasting.choose import PASSAGE_CHARS_MAX, asks_for_own, is_decision, passages
 from semmem.extraction.lasting.classifier import STANDINGS, TYPES, Judgement, judge, without_elsewhere
 from semmem.extraction.lasting.clauses import clauses, squeezed
 from semmem.extraction.lasting.features import ELSEWHERE, features
+from semmem.extraction.rules import PASSAGE_CHARS_MAX, asks_for_own, is_decision, passages
 from semmem.memory import MemoryType, Standing
 from tests.support.examples import examples
 

@@ -7,8 +7,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.comparing import PairJudge
-from semmem.extraction.undoing import Undoing
-from semmem.extraction.unlearning import MEANT_MAX, Unlearning, meant
+from semmem.extraction.unlearning import MEANT_MAX, Undoing, Unlearning, meant
 from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import InThread
 from semmem.lifecycle.erasure import ErasurePending, Receipt
