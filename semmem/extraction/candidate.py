@@ -52,8 +52,7 @@ class Removal:
     ``contradicted``: the memory ``id``, since ``by`` says otherwise. ``updated``: the version before of memory ``id``.
     ``repeated``: a new fact was not stored, under ``id``, since ``by`` says the same word for word. ``rewritten``,
     ``model_dropped``, ``refused``: the provisional memory ``id`` (see semmem.memory). ``undone``: what the memory
-    ``id`` said, since the user took that back.
-    """
+    ``id`` said, since the user took that back."""
 
     reason: str
     id: str

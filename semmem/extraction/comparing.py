@@ -102,8 +102,7 @@ class PairJudge:
     Judges the nearest ``pairs_max`` memories of a fact, each of which costs up to two embeddings; further ones stay.
     Before one is retired, the two cost two more. Reading is text work and embedding is the embedder's, so that nothing
     holds up the loop. Who cannot be asked has no say, and an ``embedder`` that no weights were trained for neither:
-    every pair is called different.
-    """
+    every pair is called different."""
 
     embedder: Embedder
     text_work: TextWork

@@ -77,8 +77,7 @@ class Dedup:
         """Store one fact. An opinion on a pair outweighs the judge's, where it may be believed. ``rewriting`` is a
         memory that says the same in other words: where one would be created, it has a new version instead.
 
-        Safe to repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError.
-        """
+        Safe to repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError."""
         if rewriting is not None:
             new = replace(new, apart=frozenset({rewriting.id}))
         found = await self.comparing.compared(new, opinions)
@@ -125,10 +124,8 @@ class Dedup:
 
     async def confirm(self, held: Memory, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Placed:
         """Let a provisional memory stay, which says what ``new`` says, and what it contradicts go, unless that was said
-        later or in the same turn. Where another memory says the same, that one stays. Safe to repeat.
-
-        Raises StoreError and JournalError.
-        """
+        later or in the same turn. Where another memory says the same, that one stays. Safe to repeat. Raises StoreError
+        and JournalError."""
         new = replace(new, id=held.id, apart=frozenset({held.id}))
         gone: tuple[Removal, ...] = ()
         ended: tuple[str, ...] = ()
@@ -168,8 +165,7 @@ class Dedup:
     async def put_keyed(self, new: Candidate) -> Action:
         """Store what stands alone under its id (``keyed_id``): a new version of it, if there is one already.
 
-        Safe to repeat like ``put``.
-        """
+        Safe to repeat like ``put``."""
         old = await self.stored(new.turn.scope.user, new.id)
         if old is not None and same_text(old.content) == same_text(new.fact.content):
             return Action.UNCHANGED
@@ -195,8 +191,7 @@ class Dedup:
         """Let a quarantined memory (with its vector) be retrieved; the action taken, and the memory that says it.
 
         It is compared like a new fact: where another memory says the same it is superseded by that one, and what it
-        contradicts is superseded by it. Raises StoreError and JournalError.
-        """
+        contradicts is superseded by it. Raises StoreError and JournalError."""
         new = reconsidered(held, batch, now)
         found = await self.comparing.compared(new)
         if found.same is not None:
@@ -252,8 +247,7 @@ class Retiring:
         and what is said now is a memory of its own.
 
         The others go first, because a second try finds the new version and stops. Of what is provisional there is no
-        second try, and its batch compares it again: there they go afterwards.
-        """
+        second try, and its batch compares it again: there they go afterwards."""
         nearest, *others = contradicted
         gone = () if new.provisional else await self.supersede(others, new, by=nearest.memory.id)
         if not await self._writes(new).replace(nearest.memory, updated(nearest.memory, new)):

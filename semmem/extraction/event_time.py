@@ -33,16 +33,14 @@ SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
 def event_time(statement: str, said_at: float) -> float | None:
     """The beginning of the one time that a statement about the user names, None when it is no event with a date.
 
-    Seconds since the epoch, UTC; ``said_at`` is when it was said.
-    """
+    Seconds since the epoch, UTC; ``said_at`` is when it was said."""
     return _start(statement, _towards(statement), said_at)
 
 
 class DatedText:
     """What the user said in one turn, against which the times of a language model's facts are held.
 
-    ``said_at`` is when; the text is read once, when a fact first has a time.
-    """
+    ``said_at`` is when; the text is read once, when a fact first has a time."""
 
     def __init__(self, said: str, said_at: float) -> None:
         self._said = said
@@ -51,8 +49,7 @@ class DatedText:
     def event_time(self, statement: str, when: str = "") -> float | None:
         """The event time of a statement by a model. ``when`` is what the model took for the time, in the user's words.
 
-        A time that the user did not name is replaced by that of the user's own sentence.
-        """
+        A time that the user did not name is replaced by that of the user's own sentence."""
         towards = _towards(statement)
         told = _start(statement, towards, self._said_at)
         if told is None and not when:

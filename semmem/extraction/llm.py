@@ -65,8 +65,7 @@ class LlmExtractor(AskingModel):
     user text (its beginning and its end); of an assistant text a quarter of that is shown. ``text_chars_max`` is what
     is asked about in one call, and a quarter of it is shown of what came before; rules and schema come to about 5,200
     characters, of which four are about a token. ``custom_instructions`` are the operator's and are added to the rules.
-    With ``categories`` the model names one for each fact, and those of another are dropped.
-    """
+    With ``categories`` the model names one for each fact, and those of another are dropped."""
 
     name = "llm"
 
@@ -94,8 +93,7 @@ class LlmExtractor(AskingModel):
         named as wrong. Raises ModelError.
 
         What does not fit into one question, and what an answer that was cut off did not come to, is asked about next.
-        Each note is shown with its turn.
-        """
+        Each note is shown with its turn."""
         ends_at = time.monotonic() + self.timeout_s
         items: list[Item] = []
         wrong: list[Item] = []
@@ -182,8 +180,7 @@ class LlmExtractor(AskingModel):
 def _gone_on(found: Sequence[Item], lines: range) -> tuple[Sequence[Item], int]:
     """Of an answer that was cut off what is done, and the line to go on from.
 
-    The last line that it came to is asked about again, if there was another before it: more may be in it.
-    """
+    The last line that it came to is asked about again, if there was another before it: more may be in it."""
     last = max((line for item in found if (line := line_of(item)) is not None), default=lines.stop) - 1
     if last > lines.start:
         return [item for item in found if line_of(item) != last + 1], last

@@ -50,8 +50,7 @@ def read_items(answer: str) -> tuple[list[Item], list[Item], bool]:
 
     Of each note ``{"wrong": number, "why": text}``, None for what is no number.
     Takes ``{"facts": [...]}``, a bare array or bare items; lists of texts; facts grouped by type or by turn; each
-    alone, fenced, amid prose, or not quite JSON. Raises ModelRefused when nothing in it is JSON of that kind.
-    """
+    alone, fenced, amid prose, or not quite JSON. Raises ModelRefused when nothing in it is JSON of that kind."""
     values, cut = read_answer(answer)
     items: list[Item] = []
     answered = False
@@ -162,8 +161,7 @@ def wrong_notes(named: Sequence[Item], shown: Collection[int]) -> tuple[frozense
     items of ``read_items``, which count from 1.
 
     A pasted text may steer a model. So what has no reason, or a number that was not shown, is passed over, and so is an
-    answer that does away with most of what a conversation told.
-    """
+    answer that does away with most of what a conversation told."""
     ignored: Counter[str] = Counter()
     places: set[int] = set()
     for item in named:
@@ -298,8 +296,7 @@ def _importance(value: object, most: float) -> float:
 def _expires_at(until: str, turn: Turn, kind: MemoryType, standing: Standing | None) -> float | None:
     """When it ceases to be true: only where the user said "until" and these very words, which name one time.
 
-    What happened stays so, and what somebody must not does not end by itself.
-    """
+    What happened stays so, and what somebody must not does not end by itself."""
     until = _UNTIL.sub("", until.strip(), count=1).strip(" .")
     if not until or kind is MemoryType.EPISODIC or standing is Standing.MUST:
         return None

@@ -65,10 +65,8 @@ class ModelJudge(AskingModel):
 
 
 def parse_verdicts(answer: str, pairs: int) -> dict[int, Verdict]:
-    """Verdicts by pair number, 1 to ``pairs``; a pair that is listed twice has none.
-
-    Raises ModelRefused when the answer holds no such JSON.
-    """
+    """Verdicts by pair number, 1 to ``pairs``; a pair that is listed twice has none. Raises ModelRefused when the
+    answer holds no such JSON."""
     for value in json_values(answer):
         listed = [value.get(word) for word in ("replaces", "repeats")] if isinstance(value, dict) else []
         if not any(isinstance(some, list) for some in listed):
@@ -141,10 +139,8 @@ class Unsettled:
         return sorted(pairs, key=lambda pair: (-pair.newer.said_at, pair.older.id))[:PAIRS_MAX]
 
     async def settle(self, pairs: Sequence[Pair], opinions: Opinions, *, batch: str, now: float) -> Settled:
-        """Write what the opinions say of the pairs. A pair without one stays as it is.
-
-        Raises StoreError and JournalError.
-        """
+        """Write what the opinions say of the pairs. A pair without one stays as it is. Raises StoreError and
+        JournalError."""
         words: list[str] = []
         gone: list[Removal] = []
         for pair in pairs:

@@ -254,8 +254,7 @@ class TurnText:
         """The user's own sentence that says the same, quoted.
 
         In English it has half of the statement's words. In another language, whose endings no stemmer here knows, it
-        has one that the others have not, or is the only one.
-        """
+        has one that the others have not, or is the only one."""
         telling, values = content_words(content) - _GRAMMAR, numbers(content)
         shared = [len(held & telling) + len(counted & values) for _, held, counted in self._sentences]
         most = max(shared, default=0)

@@ -56,8 +56,7 @@ class Learning:
     fails, the batch goes on without. ``passages`` keeps what was said, before anybody is asked what it means, and
     ``unlearning`` lets go what the user asks to forget.
     ``local_engine`` is the name of the extractor that reads turns at once: another one is a model's, which may name
-    what was learnt at once as wrong.
-    """
+    what was learnt at once as wrong."""
 
     journal: LearningRecords
     storing: Storing

@@ -135,8 +135,7 @@ class Read:
 class Reader:
     """Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end).
 
-    ``strip_block`` removes semmem's own injected block from a text, ``hear`` what others say in it.
-    """
+    ``strip_block`` removes semmem's own injected block from a text, ``hear`` what others say in it."""
 
     _: KW_ONLY
     strip_block: Callable[[str], str] = str

@@ -70,8 +70,7 @@ class RulesExtractor:
     (``is_calibrated`` is false), the clauses are judged by their form alone. ``facts_per_batch``: facts kept of one
     batch, the first ones. ``text_chars_max``: characters read of one turn. ``work`` reads; it has ``turn_budget_s``
     seconds for a turn and ``batch_budget_s`` for those of a batch. A turn that takes longer is given up, once and for
-    all (the last ``GIVEN_UP_MAX`` are remembered): the others of its batch are read, and TurnsUnread is announced.
-    """
+    all (the last ``GIVEN_UP_MAX`` are remembered): the others of its batch are read, and TurnsUnread is announced."""
 
     name = "rules"
 
@@ -97,10 +96,8 @@ class RulesExtractor:
         return SIGNATURE if self.embedder is None or not self.is_calibrated else self.embedder.signature
 
     async def extract(self, batch: Batch) -> list[Fact]:
-        """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read.
-
-        Raises WorkUnavailable.
-        """
+        """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read. Raises
+        WorkUnavailable."""
         facts: list[Fact] = []
         left_s, vectors_left = self.batch_budget_s, CLAUSES_PER_BATCH_MAX
         for turn in batch.turns:

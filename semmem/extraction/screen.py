@@ -54,8 +54,7 @@ def screen(
     """Judge one fact against the user's text of its batch.
 
     As ``screen_text``, and then what holds for claims about somebody: a ``grounded_share_min`` of 0 turns the
-    grounding rule off. Further reasons: ``prompt_example``, ``not_a_sentence``, ``ungrounded``.
-    """
+    grounding rule off. Further reasons: ``prompt_example``, ``not_a_sentence``, ``ungrounded``."""
     verdict = screen_text(
         fact.content,
         chars_min=chars_min,
@@ -89,8 +88,7 @@ def screen_text(
     ``own_markers`` are strings that only semmem's own injected block holds. ``on_secret`` is reject, redact or
     quarantine (what is quarantined is redacted), ``on_instruction`` reject or quarantine: what happens to what is
     certainly an order to a model. What only may be one is quarantined in any case, for somebody to read.
-    Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``, ``instruction``.
-    """
+    Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``, ``instruction``."""
     content = _clean(text)
     if reason := _wrong_length(content, chars_min, chars_max):
         return Screened(Ruling.REJECT, reason)

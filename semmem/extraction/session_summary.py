@@ -51,8 +51,7 @@ class SessionSummariser(AskingModel):
 
     Of a session its newest ``turns_max`` turns are shown, and of all their texts
     together ``text_chars_max`` characters, the newest first; a session of fewer than ``turns_min`` turns has none.
-    ``custom_instructions`` and ``categories`` are as for facts.
-    """
+    ``custom_instructions`` and ``categories`` are as for facts."""
 
     name = "summary"
 
@@ -98,8 +97,7 @@ def session_key(scope: Scope) -> str:
     """Under which the summary of a session is found again: one for each project and agent of the session.
 
     A batch has turns of one project and agent only, so no summary tells of another's. Names are escaped: no two scopes
-    share a key, whatever signs are in them.
-    """
+    share a key, whatever signs are in them."""
     of = [scope.project or "", scope.session or "", *([scope.agent] if scope.agent else [])]
     return KEY_PREFIX + "/".join(name.replace("%", "%25").replace("/", "%2F") for name in of)
 

@@ -153,9 +153,8 @@ class Undoing:
     forget is known again.
 
     A memory that had another value says that one again. One that took the place of others is superseded, and those are
-    retrieved again. Nothing is lost: what was undone stays in the history.
-
-    Raises StoreError, JournalError and EmbedderError. Whoever calls it holds the user."""
+    retrieved again. Nothing is lost: what was undone stays in the history. Raises StoreError, JournalError and
+    EmbedderError. Whoever calls it holds the user."""
 
     store: Store
     records: ProvisionalRecords
@@ -165,10 +164,8 @@ class Undoing:
         self._retiring = self.storing.dedup.retiring
 
     async def undo(self, held: Memory, *, hold: str, now: float) -> Undone | None:
-        """None where the memory was erased meanwhile. Safe to repeat after a crash anywhere in it.
-
-        Raises NothingToUndo, before anything is written.
-        """
+        """None where the memory was erased meanwhile. Safe to repeat after a crash anywhere in it. Raises
+        NothingToUndo, before anything is written."""
         if held.metadata.get(SUPERSEDED_WHY) == ASKED_TO_FORGET:
             return await self._have_back(held, hold, now)
         if held.status is not MemoryStatus.ACTIVE or not held.changes_standing:

@@ -47,8 +47,7 @@ class UnlearntTurns(Protocol):
 
         A turn that says something else by now, or was learnt from, is left alone. The batches that have one of them in
         their hands end, and may write no more, nor keep versions of these memories; their turns wait for another.
-        Returns how many those were.
-        """
+        Returns how many those were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +85,7 @@ class WaitingWords:
     async def take_out(self, user: str, memories: Sequence[Memory], *, until: float) -> tuple[int, int]:
         """Take what states one of the memories out of what the user said then or before and nobody has learnt from.
 
-        How many places that were, and how many batches were ended for it. Raises JournalError and WorkUnavailable.
-        """
+        How many places that were, and how many batches were ended for it. Raises JournalError and WorkUnavailable."""
         turns = await self.records.unlearnt(user, until=until, limit=self.turns_max) if memories else []
         number, left, edits = 0, self.judged_max, {}
         for turn in turns:

@@ -28,8 +28,7 @@ def readable(memory: Memory, *, chars_max: int = 8000) -> str | None:
     """Why a memory may not be put into a prompt, in one word, or None when it may.
 
     ``too_long``, ``own_block``, ``secret``, ``instruction``. Somebody who released a quarantined memory has read it,
-    so it may read like an instruction. Pure; a text is looked at once and then remembered.
-    """
+    so it may read like an instruction. Pure; a text is looked at once and then remembered."""
     if len(memory.content) > chars_max:
         return "too_long"
     key = blake2b(memory.content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -168,8 +167,7 @@ def numbers_hidden(text: str, mark: str) -> str:
 
     An IBAN is known by its own form (ISO 13616: the length that its country has, check digits modulo 97). Other such
     numbers look like any number, a telephone's or an order's: they are known by the words before them
-    (account_numbers.json).
-    """
+    (account_numbers.json)."""
     if not _SOME_DIGITS.search(text):
         return text
     for pattern in _INTRODUCED:

@@ -10,8 +10,7 @@ import Stemmer
 def stems(words: Sequence[str]) -> list[str]:
     """What each folded word shares with its other forms: "hobbies" and "hobby" are "hobbi".
 
-    Lone surrogates, which are in no word, stay as they are, and all that comes with them.
-    """
+    Lone surrogates, which are in no word, stay as they are, and all that comes with them."""
     try:
         found: list[str] = _stemmer().stemWords(words)
     except UnicodeEncodeError:

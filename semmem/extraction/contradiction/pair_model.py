@@ -50,8 +50,7 @@ class PairModel:
 
     ``directions``: shape (5, dimension, k), what ``dense`` is projected onto. ``centre`` and ``scale``: of the
     features in training. ``hidden``: (networks, features + 1, units), the last row being the bias; ``out``:
-    (networks, units + 1, 3).
-    """
+    (networks, units + 1, 3)."""
 
     signature: str
     directions: Matrix

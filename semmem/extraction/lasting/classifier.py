@@ -83,8 +83,7 @@ def judge(
 ) -> list[Judgement]:
     """A judgement for each row of one message's ``features``.
 
-    ``vectors``, one a row, are of ``signature``, one of SIGNATURES; None when there are none.
-    """
+    ``vectors``, one a row, are of ``signature``, one of SIGNATURES; None when there are none."""
     if not rows:
         return []
     seen = np.array(rows, dtype=np.float32)

@@ -245,8 +245,7 @@ class Weights:
 
     A small recurrent network reads the units in both directions: each is its words (hashed, a vector each) and its
     shape, so it knows any language that it was taught and needs no embedder. The weights come from
-    ``training/train_voice.py``.
-    """
+    ``training/train_voice.py``."""
 
     def __init__(self, file: Path) -> None:
         with np.load(file) as held:
