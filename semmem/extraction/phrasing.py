@@ -150,28 +150,31 @@ class ShownTexts:
         self._answers = tuple(answers)
 
     @cached_property
-    def introduced(self) -> frozenset[str]:
+    def _introduced(self) -> frozenset[str]:
         """The names by which the user called themselves, in lower case."""
         groups = (found for text in self._texts for found in _INTRODUCED.findall(text))
         return frozenset(name.casefold() for found in groups for name in found if name)
 
     @cached_property
-    def said(self) -> frozenset[str]:
+    def _said(self) -> frozenset[str]:
         """Every word of the user's, in lower case."""
-        return frozenset(word for text in self._texts for word in words(text, chars_max=None))
+        return _every_word(self._texts)
 
     @cached_property
-    def answered(self) -> frozenset[str]:
-        """Every word of the answers."""
-        return frozenset(word for text in self._answers for word in words(text, chars_max=None))
+    def _answered(self) -> frozenset[str]:
+        return _every_word(self._answers)
 
     def is_the_user(self, name: str, subject: str) -> bool:
         """Whether a name that begins a statement is the user's own: they gave it, or they spoke of nobody of that name
         and were called so in an answer, or by the model that was asked."""
         first = name.partition(" ")[0].casefold()
-        if first in self.introduced:
+        if first in self._introduced:
             return True
-        return not set(words(name)) & self.said and (first in self.answered or subject.startswith(first))
+        return self._said.isdisjoint(words(name)) and (first in self._answered or subject.startswith(first))
+
+
+def _every_word(texts: Collection[str]) -> frozenset[str]:
+    return frozenset(word for text in texts for word in words(text, chars_max=None))
 
 
 class TurnText:

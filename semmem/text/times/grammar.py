@@ -174,23 +174,10 @@ def _season(found: TimePhrase) -> Interval | None:
 
 def _weekday(found: TimePhrase) -> Interval | None:
     number = found.get("Ww")
-    if any(letter in STEPS for letter in found.classes):
-        return calendar.weekday(found.today, number, found.step)
-    if found.towards == "future":
+    stepped = any(letter in STEPS for letter in found.classes)
+    if found.towards == "future" and not stepped:
         return calendar.coming_weekday(found.today, number)
-    return calendar.weekday(found.today, number, -1)
-
-
-def _unit(found: TimePhrase) -> Interval | None:
-    return calendar.whole(found.today, found.step, found.get("UP"))
-
-
-def _last_units(found: TimePhrase) -> Interval | None:
-    return calendar.window(found.today, found.get("N"), found.get("U"))
-
-
-def _ago(found: TimePhrase) -> Interval | None:
-    return calendar.back(found.today, found.get("Na"), found.get("U"))
+    return calendar.weekday(found.today, number, found.step if stepped else -1)
 
 
 def _ahead(found: TimePhrase) -> Interval | None:
@@ -220,14 +207,13 @@ RULES: tuple[tuple[str, Callable[[TimePhrase], Interval | None]], ...] = (
     (rf"{_BEFORE}{_ANY_MONTH}(?:[,f]?Y(?!p)|f?t?[LTX]U|f?t?U[lxL])|[LTX]UI{_ANY_MONTH}", _month_of_year),
     (rf"[LX]{_ANY_MONTH}|T[Mmi]|{_ANY_MONTH}[lxL](?!U)", _month),
     (rf"[Is]-?{_ANY_MONTH}|[bv][Mmi]|[eU]f{_ANY_MONTH}|M", _month),
-    (r"S,?f?Y|Sf?t?[LTX]U", _season),
-    (r"[LTX]S|S[lxL]", _season),
+    (r"S,?f?Y|Sf?t?[LTX]U|[LTX]S|S[lxL]", _season),
     (r"[LTX][Ww](?!p)|W[lxL]|nt?[Ww](?!p)|WP", _weekday),
-    (r"LNf?U|NlU", _last_units),
-    (r"[Na]f?UA|H[Na]f?U", _ago),
+    (r"LNf?U|NlU", lambda found: calendar.window(found.today, found.get("N"), found.get("U"))),
+    (r"[Na]f?UA|H[Na]f?U", lambda found: calendar.back(found.today, found.get("Na"), found.get("U"))),
     (r"[Na]f?UR|I[Na]f?U", _ahead),
     (r"d", lambda found: calendar.day(found.today + found.get("d") * calendar.DAY)),
-    (r"[LX]U(?!f)|TU|[LT]P|U[lxL]", _unit),
+    (r"[LX]U(?!f)|TU|[LT]P|U[lxL]", lambda found: calendar.whole(found.today, found.step, found.get("UP"))),
     (r"KY", lambda found: calendar.quarter(found.get("Y"), found.get("K"))),
     (r"It?E", lambda found: calendar.year(found.get("E"), 10)),
     (r"[Isbv]t?Y(?!p)|efY|UY", _year),
@@ -273,10 +259,7 @@ _HAN = re.compile(r"[天年月周期拜]")
 def _chinese(text: str, now: float, today: date, towards: Towards) -> Iterator[Interval]:
     if not _HAN.search(text):
         return
-    for match in _CHINESE.finditer(text):
-        interval = _read_chinese(match, now, today, towards)
-        if interval:
-            yield interval
+    yield from filter(None, (_read_chinese(match, now, today, towards) for match in _CHINESE.finditer(text)))
 
 
 def _read_chinese(match: re.Match[str], now: float, today: date, towards: Towards) -> Interval | None:
