@@ -158,8 +158,10 @@ class _Reader:
         token, self.position = match.group(), match.end()
         if token in ('"', "“") or (token[0] == "'" and self._expects_string):
             return self._string(match.start())
-        if token in "[{":
-            self._open(token)
+        if token in "[{" and len(self.levels) == DEPTH_MAX:
+            self._too_deep += 1
+        elif token in "[{":
+            self.levels.append(_Level(token))
         elif token in "]}":
             self._close(token)
         elif token == ":":
@@ -170,12 +172,6 @@ class _Reader:
             self.levels[-1].take(_Bare(token))
         self._expects_string = token in "[{,:"
         return True
-
-    def _open(self, token: str) -> None:
-        if len(self.levels) == DEPTH_MAX:
-            self._too_deep += 1
-        else:
-            self.levels.append(_Level(token))
 
     def _close(self, token: str) -> None:
         """A bracket closes what it fits, and what is still open inside; one that fits nothing is passed over."""
@@ -221,15 +217,13 @@ def _plain(read: object) -> object:
     word = read.words.casefold()
     if word in _LITERALS:
         return _LITERALS[word]
-    return read if (number := _number(word)) is None else number
-
-
-def _number(word: str) -> float | None:
     try:
-        found = float(json.loads(word)) if word[0] in "-0123456789" else None
+        number = float(json.loads(word)) if word[0] in "-0123456789" else None
     except (ValueError, OverflowError):
-        return None
-    return int(found) if found is not None and found.is_integer() else found
+        return read
+    if number is None:
+        return read
+    return int(number) if number.is_integer() else number
 
 
 def _unescaped(raw: str) -> str:

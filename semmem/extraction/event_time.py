@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 
 from semmem.text.grounding import content_words
+from semmem.text.stems import IRREGULAR_VERBS, SAME_FORM
 from semmem.text.times import Interval, Towards, intervals, leaning
-from semmem.text.verbs import IRREGULAR_VERBS, SAME_FORM
 from semmem.text.words import words
 
 LONGEST_S = 366 * 86_400.0

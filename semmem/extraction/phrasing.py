@@ -16,7 +16,7 @@ from semmem.extraction.event_time import SENTENCE, SENTENCES_MAX
 from semmem.text import stop_words
 from semmem.text.grounding import content_words, numbers
 from semmem.text.quoting import is_quoted, quoted, unquoted
-from semmem.text.verbs import IRREGULAR_VERBS, SAME_FORM
+from semmem.text.stems import IRREGULAR_VERBS, SAME_FORM
 from semmem.text.words import words
 
 WORDS_MAX = 14

@@ -35,6 +35,8 @@ from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUna
 from semmem.ports.learning import Batch, BatchRecords, Extractor, ProvisionalRecords, Reviewed
 from semmem.text.grounding import SourceText
 
+New = tuple[Candidate, Screened]
+"""A fact ready to be stored, and the screen's ruling on it."""
 BACKOFF_FACTOR = 4
 """Each wait between two tries is this much longer: with the defaults five tries span 81 minutes of an outage."""
 TAKE_UP_S = 0.05
@@ -215,7 +217,7 @@ class Learning:
 
     async def _candidate(
         self, batch: Batch, index: int, fact: Fact, verdict: Screened, told: Provisional, tally: Tally
-    ) -> tuple[Candidate, Screened] | None:
+    ) -> New | None:
         """One fact ready to be stored."""
         turn = next((turn for turn in batch.turns if turn.id == fact.turn_id), None)
         if fact.turn_id in told.shut:
@@ -228,9 +230,7 @@ class Learning:
         screened = replace(fact, content=verdict.content)
         return await self.storing.candidate(screened, turn, new_id, batch.id), verdict
 
-    async def _opinions(
-        self, batch: Batch, news: Sequence[tuple[Candidate, Screened] | None]
-    ) -> tuple[Opinions, Sequence[Pair], bool]:
+    async def _opinions(self, batch: Batch, news: Sequence[New | None]) -> tuple[Opinions, Sequence[Pair], bool]:
         """What the model thinks of the facts that compete with others, and, as it is asked anyway, of the pairs that
         nobody has settled; and whether it was asked. Without it the rules' judgement stands."""
         facts = [entry[0] for entry in news if entry is not None and entry[1].outcome is not Ruling.QUARANTINE]
@@ -248,13 +248,13 @@ class Learning:
             return NO_OPINIONS, (), True
 
     async def _as_it_is_now(
-        self, batch: Batch, news: Sequence[tuple[Candidate, Screened] | None], tally: Tally
-    ) -> tuple[Provisional, list[tuple[Candidate, Screened] | None]]:
+        self, batch: Batch, news: Sequence[New | None], tally: Tally
+    ) -> tuple[Provisional, list[New | None]]:
         """What the turns were made into, and the facts without those of turns that are shut, since others have learnt
         and erased while a model was asked."""
         told = await self.settling.of(batch.scope.user, batch.turns)
         now = self.storing.clock()
-        left: list[tuple[Candidate, Screened] | None] = []
+        left: list[New | None] = []
         for entry in news:
             if entry is not None and entry[0].turn.id in told.shut:
                 tally.actions[Action.FORGOTTEN.value] += 1

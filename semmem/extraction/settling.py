@@ -92,8 +92,7 @@ class Settling:
     storing: Storing
 
     def __post_init__(self) -> None:
-        self._dedup = self.storing.dedup
-        self._retiring = self.storing.dedup.retiring
+        self._dedup, self._retiring = self.storing.dedup, self.storing.dedup.retiring
 
     async def of(self, user: str, turns: Sequence[Turn]) -> Provisional:
         """What these turns were made into."""
@@ -185,16 +184,13 @@ class Settling:
         new = reconsidered(held, batch, now)
         earlier = await self._earlier(held)
         if held.status is MemoryStatus.ACTIVE:  # by what it said before, others were replaced for good
-            await self._retiring.reinstate(held.id, new, since=await self._told_at(held) if earlier else 0.0)
+            versions = await self.records.versions(Scope(held.user), held.id) if earlier else []
+            said = [each.updated_at for each in (*versions, held) if each.source.turn == held.source.turn]
+            await self._retiring.reinstate(held.id, new, since=min(said) if earlier else 0.0)
         if not earlier:
             return await self._withdraw(held, new, why)
         before = await self.storing.embedded(as_settled(earlier[-1]))
         return await self._retiring.give_back(held, before, new, why)
-
-    async def _told_at(self, held: Memory) -> float:
-        """When it was first written that the memory says what its turn said."""
-        versions = await self.records.versions(Scope(held.user), held.id)
-        return min(each.updated_at for each in [*versions, held] if each.source.turn == held.source.turn)
 
     async def _withdraw(self, held: Memory, new: Candidate, why: str, by: str = "") -> Placed:
         """Noted afterwards: what is noted as withdrawn and yet is there, nobody would come back to."""

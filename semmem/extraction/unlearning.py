@@ -88,10 +88,8 @@ class Unlearning:
 
     async def _came_back(self, memory: Memory, turn: Turn) -> bool:
         versions = await self.records.versions(Scope(memory.user), memory.id)
-        return any(
-            version.metadata.get(SUPERSEDED_WHY) == ASKED_TO_FORGET and version.updated_at >= turn.opened_at
-            for version in versions
-        )
+        went = [version for version in versions if version.metadata.get(SUPERSEDED_WHY) == ASKED_TO_FORGET]
+        return any(version.updated_at >= turn.opened_at for version in went)
 
     async def _let_go(self, memory: Memory, turn: Turn, hold: str, now: float) -> Placed:
         told = [memory, *await self.records.versions(Scope(memory.user), memory.id)]
@@ -104,11 +102,11 @@ class Unlearning:
         return await self.storing.dedup.retiring.retire(held, reconsidered(held, hold, now), ASKED_TO_FORGET)
 
     async def _saying(self, told: Sequence[Memory], *, until: float) -> list[Memory]:
-        kept = [one for one in await listed(self.store, told[0].user) if one.said_at <= until]
+        passages = [one for one in await listed(self.store, told[0].user) if one.type is MemoryType.PASSAGE]
+        kept = [one for one in passages if one.said_at <= until]
         turns = {memory.source.turn for memory in told} - {""}
-        own = [one for one in kept if one.source.turn in turns and one.type is MemoryType.PASSAGE]
-        others = [one for one in kept if one.source.turn not in turns and one.type is MemoryType.PASSAGE]
-        return own + await self.waiting.stating(others, told)
+        others = [one for one in kept if one.source.turn not in turns]
+        return [one for one in kept if one.source.turn in turns] + await self.waiting.stating(others, told)
 
 
 def meant(subject: str, vector: Vector, known: Sequence[Memory]) -> list[Memory]:

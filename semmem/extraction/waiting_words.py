@@ -28,8 +28,6 @@ from semmem.text.quoting import unquoted
 
 CLAUSES_MAX = 2_000
 """Of one turn. An ordinary sentence has two."""
-
-
 _JOINTS = " ,;:\n"
 
 Place = tuple[int, int]

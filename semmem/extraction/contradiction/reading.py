@@ -18,9 +18,8 @@ from semmem.extraction.contradiction.quantities import MONEY, UNIT, Number, Valu
 from semmem.text import stop_words
 from semmem.text.number_words import CARDINALS, CHINESE_NUMERALS
 from semmem.text.quoting import unquoted
-from semmem.text.stems import stems
+from semmem.text.stems import IRREGULAR_VERBS, stems
 from semmem.text.times.names import MONTHS, WEEKDAYS
-from semmem.text.verbs import IRREGULAR_VERBS
 from semmem.text.words import UNSPACED, negations_apart
 
 TEXT_CHARS_MAX = 500

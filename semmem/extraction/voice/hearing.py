@@ -209,12 +209,10 @@ def heard(text: str) -> Heard:
 
 def _led(text: str, found: Sequence[Unit]) -> int:
     """The number of the first unit behind a line that ends with a colon; ``len(found)`` where none does."""
-    lines = (
-        number
-        for number, (unit, after) in enumerate(pairwise(found), 1)
-        if after.line > unit.line and text[unit.start : unit.end].endswith((":", "：")) and not unit.quoted
-    )
-    return next(lines, len(found))
+    for number, (unit, after) in enumerate(pairwise(found), 1):
+        if after.line > unit.line and text[unit.start : unit.end].endswith((":", "：")) and not unit.quoted:
+            return number
+    return len(found)
 
 
 def _joined(text: str, own: list[Unit]) -> str:
@@ -330,21 +328,11 @@ def words_of(text: str) -> list[int]:
 def shapes(text: str, found: Sequence[Unit]) -> list[list[float]]:
     """One row a unit, each value in [0, 1]."""
     lines = len({unit.line for unit in found})
-    return [
-        [
-            *formal(text[unit.start : unit.end]),
-            *(float(shape.match(text[unit.start : unit.end]) is not None) for shape in _SHAPES),
-            float(_CAPITALS.search(text[unit.start : unit.end]) is not None),
-            float(unit.opens),
-            float(unit.quoted),
-            float(index > 0 and unit.line - found[index - 1].line == 1),
-            float(index > 0 and unit.line - found[index - 1].line > 1),
-            float(index == 0),
-            float(index == len(found) - 1),
-            min(1.0, index / 10),
-            min(1.0, len(found) / 10),
-            min(1.0, lines / 10),
-            min(1.0, (unit.end - unit.start) / 200),
-        ]
-        for index, unit in enumerate(found)
-    ]
+    rows = []
+    for index, unit in enumerate(found):
+        said, below = text[unit.start : unit.end], unit.line - found[index - 1].line if index else 0
+        seen = [*(shape.match(said) is not None for shape in _SHAPES), _CAPITALS.search(said) is not None]
+        stands = (unit.opens, unit.quoted, below == 1, below > 1, index == 0, index == len(found) - 1)
+        sizes = (index / 10, len(found) / 10, lines / 10, (unit.end - unit.start) / 200)
+        rows.append([*formal(said), *map(float, seen), *map(float, stands), *(min(1.0, size) for size in sizes)])
+    return rows

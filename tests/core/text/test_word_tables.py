@@ -5,8 +5,8 @@ from __future__ import annotations
 from semmem.retrieval.rank import rank
 from semmem.text import number_words, stop_words
 from semmem.text.grounding import content_words, numbers
+from semmem.text.stems import IRREGULAR_VERBS, SAME_FORM
 from semmem.text.times.tokens import WORDS
-from semmem.text.verbs import IRREGULAR_VERBS, SAME_FORM
 from semmem.text.words import words
 from tests.core.retrieval.talk import hit
 
