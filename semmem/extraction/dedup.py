@@ -85,7 +85,9 @@ class Dedup:
             return await self._drop(new, found.same)
         new, contradicted, later = _by_time(found, new.turn.opened_at, new)
         if later and (newer := await self.comparing.outdated_by(new, later)) is not None:
-            return await self._put_outdated(new, newer)
+            is_kept = await self._writes(new).put(replaced_by(created(new), (newer.id, CONTRADICTED)))
+            removals = (Removal(CONTRADICTED, new.id, newer.id),) if is_kept else ()
+            return Placed(Action.OUTDATED if is_kept else Action.FORGOTTEN, removals, newer.id)
         gone: tuple[Removal, ...] = ()
         if contradicted and self.comparing.is_update(new, contradicted[0]):
             if new.provisional:  # first: whoever erases what is written now is to be heard by its batch
@@ -142,12 +144,6 @@ class Dedup:
         if not await self._writes(new).put(confirmed(held, new)):
             return Placed(Action.FORGOTTEN, gone)
         return Placed(Action.CONFIRMED, gone, held.id, _noted(new, held) + ended)
-
-    async def _put_outdated(self, new: Candidate, newer: Memory) -> Placed:
-        """Keep the fact as history only."""
-        put = await self._writes(new).put(replaced_by(created(new), (newer.id, CONTRADICTED)))
-        removals = (Removal(CONTRADICTED, new.id, newer.id),) if put else ()
-        return Placed(Action.OUTDATED if put else Action.FORGOTTEN, removals, newer.id)
 
     async def _drop(self, new: Candidate, known: Memory) -> Placed:
         """Nothing is stored; beside the memory it is noted that it was said again. What was provisional is not any

@@ -158,11 +158,11 @@ class ShownTexts:
     @cached_property
     def _said(self) -> frozenset[str]:
         """Every word of the user's, in lower case."""
-        return _every_word(self._texts)
+        return frozenset(word for text in self._texts for word in words(text, chars_max=None))
 
     @cached_property
     def _answered(self) -> frozenset[str]:
-        return _every_word(self._answers)
+        return frozenset(word for text in self._answers for word in words(text, chars_max=None))
 
     def is_the_user(self, name: str, subject: str) -> bool:
         """Whether a name that begins a statement is the user's own: they gave it, or they spoke of nobody of that name
@@ -171,10 +171,6 @@ class ShownTexts:
         if first in self._introduced:
             return True
         return self._said.isdisjoint(words(name)) and (first in self._answered or subject.startswith(first))
-
-
-def _every_word(texts: Collection[str]) -> frozenset[str]:
-    return frozenset(word for text in texts for word in words(text, chars_max=None))
 
 
 class TurnText:

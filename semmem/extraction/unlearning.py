@@ -164,11 +164,14 @@ class Undoing:
     async def undo(self, held: Memory, *, hold: str, now: float) -> Undone | None:
         """None where the memory was erased meanwhile. Safe to repeat after a crash anywhere in it. Raises
         NothingToUndo, before anything is written."""
+        user = Scope(held.user)
         if held.metadata.get(SUPERSEDED_WHY) == ASKED_TO_FORGET:
-            return await self._have_back(held, hold, now)
+            with_vector = held if held.embedding is not None else await self.storing.embedded(held)
+            is_back = await self._retiring.have_back(held, reconsidered(with_vector, hold, now))
+            memory = await self.store.get(user, held.id) if is_back else None
+            return None if memory is None else Undone(memory, 0)
         if held.status is not MemoryStatus.ACTIVE or not held.changes_standing:
             raise NothingToUndo
-        user = Scope(held.user)
         versions = await self.records.versions(user, held.id)
         before = await asyncio.to_thread(_before, held, versions)
         if before is None and not await self._replaces(held):
@@ -189,12 +192,6 @@ class Undoing:
             placed = await self._retiring.give_back(held, said, new, UNDONE)
         memory = await self.store.get(user, held.id) if placed.removals else None
         return None if memory is None else Undone(memory, len(restored))
-
-    async def _have_back(self, held: Memory, hold: str, now: float) -> Undone | None:
-        with_vector = held if held.embedding is not None else await self.storing.embedded(held)
-        is_back = await self._retiring.have_back(held, reconsidered(with_vector, hold, now))
-        memory = await self.store.get(Scope(held.user), held.id) if is_back else None
-        return None if memory is None else Undone(memory, 0)
 
     async def _replaces(self, held: Memory) -> bool:
         """Whether there is something that it took the place of, or did until an earlier try was cut off."""

@@ -15,8 +15,8 @@ def stems(words: Sequence[str]) -> list[str]:
     """What each folded word shares with its other forms: "hobbies" and "hobby" are "hobbi".
 
     Lone surrogates, which are in no word, stay as they are, and all that comes with them."""
-    try:
-        found: list[str] = _stemmer().stemWords(words)
+    try:  # a stemmer each time, in less than a microsecond: threads must not share it, and its cache would keep words
+        found: list[str] = Stemmer.Stemmer("english", 0).stemWords(words)
     except UnicodeEncodeError:
         return list(words)
     return found
@@ -25,11 +25,6 @@ def stems(words: Sequence[str]) -> list[str]:
 def stem(word: str) -> str:
     """As ``stems``, of one word."""
     return stems([word])[0]
-
-
-def _stemmer() -> Stemmer.Stemmer:
-    """One each time, which takes less than a microsecond: threads must not share it, and its cache would keep words."""
-    return Stemmer.Stemmer("english", 0)
 
 
 _FORMS = json.loads(Path(__file__).with_name("verbs.json").read_text("utf-8"))

@@ -88,7 +88,10 @@ def row(old: str, new: str, vectors: tuple[Vector, Vector, Vector, Vector], dire
     one, other = read(old), read(new)
     differences = dense(*vectors)
     projected = np.concatenate([part @ direction for part, direction in zip(differences, directions, strict=True)])
-    return [*_of_words(one, other), *_of_vectors(*vectors), *projected.tolist()]
+    # The order is that of the trained weights; each number of the words is within [0, 1].
+    groups = (_overlap, _values, _negations_and_marks, _owners, _order, _predicate)
+    words = [float(value) for group in groups for value in group(one, other)]
+    return [*words, *_of_vectors(*vectors), *projected.tolist()]
 
 
 @cache
@@ -105,12 +108,6 @@ def _without(told: Told, shared: frozenset[str]) -> str:
     return " ".join(
         word for word, stem in zip(told.words, told.stems, strict=True) if stem not in shared and word not in SELF
     )
-
-
-def _of_words(old: Told, new: Told) -> list[float]:
-    """One number a feature, each within [0, 1]. Their order is that of the trained weights."""
-    groups = (_overlap, _values, _negations, _marks, _owners, _order, _predicate)
-    return [float(value) for group in groups for value in group(old, new)]
 
 
 def _of_vectors(old: Vector, new: Vector, old_part: Vector, new_part: Vector) -> list[float]:
@@ -160,18 +157,15 @@ def _values(old: Told, new: Told) -> list[float]:
     ]
 
 
-def _negations(old: Told, new: Told) -> list[float]:
+def _negations_and_marks(old: Told, new: Told) -> list[float]:
     return [
         old.negations % 2,
         new.negations % 2,
         (old.negations + new.negations) % 2,
         bool(new.denied & (old.content - old.denied)),
         bool(old.denied & (new.content - new.denied)),
+        *(mark in told.marks for told in (old, new) for mark in MARKS),
     ]
-
-
-def _marks(old: Told, new: Told) -> list[float]:
-    return [mark in told.marks for told in (old, new) for mark in MARKS]
 
 
 def _owners(old: Told, new: Told) -> list[float]:

@@ -48,7 +48,8 @@ SAME_MIN = 0.92
 CONTAINED_MIN = 0.5
 """As much is enough where every word of it is in the old statement."""
 SWAPPED_WORDS_MAX = 2
-"""So many words in the place of so many others are no paraphrase that vectors could tell."""
+"""So many words in the place of so many others are no paraphrase that vectors could tell: they take "left" for "right",
+and "lends" for "borrows"."""
 BOUNDS = frozenset("before after without until since".split())
 """Of the prepositions of direction those that change what is said even where the other statement has none."""
 MORE_WORDS_MAX = 4
@@ -122,8 +123,10 @@ def closed(old: str, new: str, cosine: float) -> Verdict | None:
     if _is_the_same(old, new):
         return Verdict.SAME
     if not (_is_readable(old) and _is_readable(new)):
-        replaced = cosine > NEARLY_COSINE_MIN and _number_replaced(old, new)
-        return Verdict.CONTRADICTION if replaced else Verdict.DIFFERENT
+        changed = change(old, new) if cosine > NEARLY_COSINE_MIN else None
+        if changed is None or not changed.of_quantities or changed.after[:1] in (("年",), ("년",)):
+            return Verdict.DIFFERENT
+        return Verdict.CONTRADICTION
     one, other = read(old), read(new)
     denied = one.negations % 2 != other.negations % 2 and _affirmed(one) == _affirmed(other)
     if denied or replaced_quantity(old, new):
@@ -142,7 +145,9 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
         return Judged(Verdict.SAME)
     if "corrects" in other.marks and not corrects and one.content.isdisjoint(other.content):  # whatever it corrects
         return Judged(Verdict.DIFFERENT, unsettled=True)
-    if _swaps_a_word(old, new) and likely.same > likely.contradiction:
+    changed = change(unquoted(old), unquoted(new))
+    swapped_words = 0 if changed is None else max(len(changed.old), len(changed.new))
+    if 0 < swapped_words <= SWAPPED_WORDS_MAX and likely.same > likely.contradiction:
         return Judged(Verdict.DIFFERENT, unsettled=True)
     if likely.same >= SAME_MIN and _says_no_more(one, other):
         return Judged(Verdict.SAME)
@@ -163,18 +168,12 @@ def apart(
     if corrects and "corrects" in other.marks:
         return False
     alike = cosine if nameless_cosine is None else max(cosine, nameless_cosine)
-    if nameless_cosine is not None and nameless_cosine < bars.other_names and _named_otherwise(one, other):
+    other_names = one.names.isdisjoint(other.content) and other.names.isdisjoint(one.content)
+    if nameless_cosine is not None and nameless_cosine < bars.other_names and one.names and other.names and other_names:
         alike = nameless_cosine
     if (one.content - one.names).isdisjoint(other.content - other.names):
         return alike < bars.apart
     return alike < bars.beside and other.marks.isdisjoint({"ends", "changes", "corrects"})
-
-
-def _named_otherwise(one: Told, other: Told) -> bool:
-    """Whether both have names, and none that the other has too."""
-    return (
-        bool(one.names and other.names) and one.names.isdisjoint(other.content) and other.names.isdisjoint(one.content)
-    )
 
 
 def may(verdict: Verdict, old: str, new: str) -> bool:
@@ -236,12 +235,6 @@ def _leads_elsewhere(old: Told, new: Told) -> bool:
     return bool(mine - theirs and theirs - mine) or not BOUNDS.isdisjoint(mine ^ theirs)
 
 
-def _swaps_a_word(old: str, new: str) -> bool:
-    """Whether they are alike but for a word or two: vectors take "left" for "right", and "lends" for "borrows"."""
-    changed = change(unquoted(old), unquoted(new))
-    return changed is not None and max(len(changed.old), len(changed.new)) <= SWAPPED_WORDS_MAX
-
-
 def _values_clash(old: Told, new: Told) -> bool:
     """Whether the new one announces a change and has another number of a kind."""
     _, gone, come = compared(old.quantities, new.quantities)
@@ -291,11 +284,6 @@ def _another_time(old: str, new: str) -> bool:
     if is_year(changed.old) and is_year(changed.new):
         return True
     return changed.of_quantities and tells_an_event(changed.before)
-
-
-def _number_replaced(old: str, new: str) -> bool:
-    changed = change(old, new)
-    return changed is not None and changed.of_quantities and changed.after[:1] not in (("年",), ("년",))
 
 
 def _is_readable(text: str) -> bool:

@@ -132,7 +132,11 @@ def features(found: Sequence[Clause]) -> list[list[float]]:
     seen = {number: [max(row[at] for row in some) for at in _SEEN] for number, some in sentences.items()}
     last = found[-1].sentence if found else 0
     own = max((row[0] for row in rows), default=0.0)
-    return [[*row, *seen[clause.sentence], *_place(clause, last), own] for clause, row in zip(found, rows, strict=True)]
+    for clause, row in zip(found, rows, strict=True):
+        itself = clause.asked, clause.first, clause.last, clause.led, clause.introduced, clause.listed
+        place = clause.sentence == 0, clause.sentence == last, last == 0
+        row += [*seen[clause.sentence], *map(float, (*itself, *place)), own]
+    return rows
 
 
 def formal(text: str, *, asked: bool = False) -> list[float]:
@@ -146,8 +150,3 @@ def formal(text: str, *, asked: bool = False) -> list[float]:
 
 _SEEN = (*(list(_ANYWHERE).index(name) for name in ("I", "MY", "YOU", "SAYS")), len(_ANYWHERE))
 """Of all clauses of the sentence: I, my, you, somebody's saying so, and an opening that asks."""
-
-
-def _place(clause: Clause, last: int) -> list[float]:
-    itself = clause.asked, clause.first, clause.last, clause.led, clause.introduced, clause.listed
-    return [*map(float, itself), *map(float, (clause.sentence == 0, clause.sentence == last, last == 0))]

@@ -88,9 +88,7 @@ def intervals(text: str, now: float, *, towards: Towards = "past") -> list[Inter
 
 def _may_name_a_time(text: str) -> bool:
     """Whether a text may name a time at all: a fast check, which most texts fail."""
-    if _DIGIT_OR_CHINESE.search(text):
-        return True
-    return not TELLING.isdisjoint(WORD.findall(text.casefold()))
+    return bool(_DIGIT_OR_CHINESE.search(text)) or not TELLING.isdisjoint(WORD.findall(text.casefold()))
 
 
 def _named(text: str, now: float, today: date, towards: Towards) -> Iterator[Interval]:
@@ -101,7 +99,8 @@ def _named(text: str, now: float, today: date, towards: Towards) -> Iterator[Int
         interval = _BUILDERS[match.lastgroup or ""](found)
         if interval and (bounded := _bounded(interval, _modifier(read.classes, start), now)):
             yield bounded
-    yield from _chinese(text, now, today, towards)
+    if _HAN.search(text):
+        yield from filter(None, (_read_chinese(match, now, today, towards) for match in _CHINESE.finditer(text)))
 
 
 def _modifier(classes: str, start: int) -> str:
@@ -186,10 +185,6 @@ def _ahead(found: TimePhrase) -> Interval | None:
     return calendar.back(found.today, -found.get("Na"), found.get("U"))
 
 
-def _year(found: TimePhrase) -> Interval | None:
-    return calendar.year(found.get("Y")) if found.get("U") in (None, "year") else None
-
-
 _ANY_MONTH = "[Mmci]"
 _BEFORE = "[Isbv]?"
 """What may stand before a month with more behind it, so that the longer reading is the first one."""
@@ -216,7 +211,10 @@ RULES: tuple[tuple[str, Callable[[TimePhrase], Interval | None]], ...] = (
     (r"[LX]U(?!f)|TU|[LT]P|U[lxL]", lambda found: calendar.whole(found.today, found.step, found.get("UP"))),
     (r"KY", lambda found: calendar.quarter(found.get("Y"), found.get("K"))),
     (r"It?E", lambda found: calendar.year(found.get("E"), 10)),
-    (r"[Isbv]t?Y(?!p)|efY|UY", _year),
+    (
+        r"[Isbv]t?Y(?!p)|efY|UY",
+        lambda found: calendar.year(found.get("Y")) if found.get("U") in (None, "year") else None,
+    ),
 )
 _BUILDERS = {f"rule{i}": builder for i, (_, builder) in enumerate(RULES)}
 _ANY = re.compile("|".join(f"(?P<rule{i}>{pattern})" for i, (pattern, _) in enumerate(RULES)))
@@ -254,12 +252,6 @@ _CHINESE = re.compile(
     re.VERBOSE,
 )
 _HAN = re.compile(r"[天年月周期拜]")
-
-
-def _chinese(text: str, now: float, today: date, towards: Towards) -> Iterator[Interval]:
-    if not _HAN.search(text):
-        return
-    yield from filter(None, (_read_chinese(match, now, today, towards) for match in _CHINESE.finditer(text)))
 
 
 def _read_chinese(match: re.Match[str], now: float, today: date, towards: Towards) -> Interval | None:
