@@ -18,9 +18,9 @@ import numpy as np
 from semmem.extraction.candidate import Candidate
 from semmem.extraction.contradiction.pair_model import nameless, parts, trained_for
 from semmem.extraction.contradiction.verdict import Judged, Verdict, apart, bars_for, decided, details_differ, may
+from semmem.extraction.llm import KEY_PREFIX
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.screen import same_text
-from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.work import IN_THREAD
 from semmem.memory import MEMORY_TYPES, Hit, Memory, MemoryType, Scope, Vector
 from semmem.ports.embedder import Embedder

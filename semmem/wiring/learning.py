@@ -19,14 +19,13 @@ from semmem.extraction.comparing import Comparing, PairJudge
 from semmem.extraction.contradiction.verdict import closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.kept_passages import Keeping
-from semmem.extraction.llm import LlmExtractor
+from semmem.extraction.llm import LlmExtractor, SessionSummariser
 from semmem.extraction.model_judge import ModelJudge, Unsettled
 from semmem.extraction.pipeline import Learning, choose_extractor
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchLearnt
 from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.screen import Ruling, Screened, screen
-from semmem.extraction.session_summary import SessionSummariser
 from semmem.extraction.storing import Storing
 from semmem.extraction.unlearning import Erase, Unlearning
 from semmem.extraction.voice.hearing import Heard, heard
