@@ -177,15 +177,14 @@ def facts_of(
 
 def _judged(found: Reading, vectors: Sequence[Vector] | None, signature: str) -> list[Judgement]:
     judged = judge(found.seen, vectors, signature)
-    if vectors is None or not any(UNSURE_MIN <= each.lasting < LASTING_MIN for each in judged):
+    unsure = [place for place, each in enumerate(judged) if UNSURE_MIN <= each.lasting < LASTING_MIN]
+    if vectors is None or not unsure:
         return judged
     by_form = judge(found.seen, None, signature)
-    return [
-        replace(each, lasting=LASTING_MIN)
-        if UNSURE_MIN <= each.lasting < LASTING_MIN and form.lasting >= FORM_SURE_MIN
-        else each
-        for each, form in zip(judged, by_form, strict=True)
-    ]
+    for place in unsure:
+        if by_form[place].lasting >= FORM_SURE_MIN:
+            judged[place] = replace(judged[place], lasting=LASTING_MIN)
+    return judged
 
 
 def _fact(passage: Passage, turn: Turn) -> Fact:
@@ -283,26 +282,27 @@ def _runs_of(text: str, sentence: list[Judged], cut: float, near: float) -> Iter
 
 
 def _widened(text: str, run: list[Judged], found: Sequence[Clause], place: int) -> Passage:
-    """The run, which begins at that place, as a passage; with clauses before it while it is too short."""
+    """The run, which begins at that place, as a passage; with clauses before it while it is too short: neither long
+    enough to be understood nor says of whom it speaks. Whole words of it, as many as a memory has room for."""
     start, end, sentence = run[0][0].start, run[-1][0].end, run[0][0].sentence
-    while place and (
-        _is_short(written := _written(text, start, end))
-        or (not _has_letters(written) and found[place - 1].sentence == sentence)
-    ):
-        place -= 1
-        if len(_written(text, found[place].start, end)) > PASSAGE_CHARS_MAX:
+    written = _written(text, start, end)
+    while place:
+        is_short = _OWN.match(written) is None and counted(written) < WORDS_ALONE_MIN
+        if not is_short and (_has_letters(written) or found[place - 1].sentence != sentence):
             break
-        start = found[place].start
-    return Passage(_trimmed(_written(text, start, end)), tuple(run))
+        place -= 1
+        longer = _written(text, found[place].start, end)
+        if len(longer) > PASSAGE_CHARS_MAX:
+            break
+        written = longer
+    if len(written) > PASSAGE_CHARS_MAX:
+        cut = written[: PASSAGE_CHARS_MAX + 1]
+        written = cut.rpartition(" ")[0] or cut[:PASSAGE_CHARS_MAX]
+    return Passage(written, tuple(run))
 
 
 def _has_letters(written: str) -> bool:
     return any(map(str.isalpha, written))
-
-
-def _is_short(written: str) -> bool:
-    """Whether it is neither long enough to be understood nor says of whom it speaks."""
-    return _OWN.match(written) is None and counted(written) < WORDS_ALONE_MIN
 
 
 def _written(text: str, start: int, end: int) -> str:
@@ -311,14 +311,6 @@ def _written(text: str, start: int, end: int) -> str:
     opening = _OPENING.match(written)
     written = written[opening.end() :] if opening and opening.end() < len(written) else written
     return written.rstrip(_CLOSING)
-
-
-def _trimmed(written: str) -> str:
-    """At most so many characters as a memory has room for, whole words where there are any."""
-    if len(written) <= PASSAGE_CHARS_MAX:
-        return written
-    cut = written[: PASSAGE_CHARS_MAX + 1]
-    return cut.rpartition(" ")[0] or cut[:PASSAGE_CHARS_MAX]
 
 
 CHARS_READ = 400

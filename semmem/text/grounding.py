@@ -128,14 +128,15 @@ def names(text: str) -> set[str]:
 
 def _contents(said: list[str]) -> set[str]:
     """Numbers are left out, which are compared as values, and single letters."""
-    paired = {pair for word in said if _is_paired(word) for pair in (pairs(word) or (word,))}
-    spelled = [word for word in said if len(word) > 1 and not word[0].isdigit() and not _is_paired(word)]
+    paired: set[str] = set()
+    spelled: list[str] = []
+    for word in said:
+        # Korean writes spaces, but words take endings that no stemmer here knows.
+        if is_unspaced(word) or "\uac00" <= word[0] <= "\ud7af":
+            paired.update(pairs(word) or (word,))
+        elif len(word) > 1 and not word[0].isdigit():
+            spelled.append(word)
     return paired.union(stems(spelled)) - _FRAME
-
-
-def _is_paired(word: str) -> bool:
-    """Korean writes spaces, but words take endings that no stemmer here knows."""
-    return is_unspaced(word) or "\uac00" <= word[0] <= "\ud7af"
 
 
 def numbers(text: str) -> set[float]:
