@@ -101,7 +101,7 @@ class Learning:
             failed = BatchResult("extraction_failed", engine=tally.engine, cause=type(error).__name__)
             return await self._give_up(batch, failed)
         told = await self.settling.of(batch.scope.user, batch.turns)  # a model takes its time
-        if not told.allows(read.shown):
+        if any(turn.id in told.shut for turn in read.shown.turns):
             read = await asyncio.to_thread(self.reader.read, told.readable(batch))
         await self._apply(batch, read.weighed(facts), wrong, read.said, told, tally)
         if self.unlearning is not None:
@@ -132,7 +132,8 @@ class Learning:
         says = {memory_id(batch.id, index): verdicts[index].content for index in kept}
         for index, new in zip(left, news, strict=True):
             if new is not None:
-                says |= await self._store(batch, *new, opinions, told, tally)
+                placed = await self.storing.put(*new, partial(self._put, batch, *new, opinions, told), tally)
+                says |= {placed.id: new[0].fact.content} if placed is not None and placed.id else {}
             await self.journal.mark_applied(batch.id, index + 1)
         if self.unsettled is not None:
             tally.went(await self.unsettled.settle(pairs, opinions, batch=batch.id, now=self.storing.clock()))
@@ -261,14 +262,6 @@ class Learning:
                 entry = None
             left.append(None if entry is None else (replace(entry[0], now=now), entry[1]))
         return told, left
-
-    async def _store(
-        self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional, tally: Tally
-    ) -> dict[str, str]:
-        """Store one fact; its text by the id of the memory that says it now, if one does."""
-        place = partial(self._put, batch, new, verdict, opinions, told)
-        placed = await self.storing.put(new, verdict, place, tally)
-        return {placed.id: new.fact.content} if placed is not None and placed.id else {}
 
     async def _put(
         self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional

@@ -56,10 +56,6 @@ class Provisional:
         )
         return replace(batch, turns=turns, context=context)
 
-    def allows(self, shown: Batch) -> bool:
-        """Whether nothing that was shown is shut by now."""
-        return not any(turn.id in self.shut for turn in shown.turns)
-
     def saying(self, content: str) -> Memory | None:
         """The one that says the same."""
         same = (memory for memory in self.waiting.values() if same_text(memory.content) == same_text(content))
@@ -74,9 +70,6 @@ class Provisional:
         """Those that a model which is shown these turns may name as wrong."""
         seen = {turn.id for turn in shown.turns}
         return [memory for memory in self.own() if memory.source.turn in seen and may_be_dropped(memory)]
-
-    def is_known(self, content: str) -> bool:
-        return same_text(content) in self.known
 
     def rewritten(self, content: str) -> Memory | None:
         """The one that says no more than this."""
@@ -119,7 +112,7 @@ class Settling:
 
     async def place(self, new: Candidate, told: Provisional, opinions: Opinions) -> Placed:
         """Store one fact of the batch: confirm or rewrite what says the same, else compare it with everything."""
-        if told.is_known(new.fact.content):
+        if same_text(new.fact.content) in told.known:
             return Placed(Action.UNCHANGED)
         if (held := await self._current(told.saying(new.fact.content))) is not None:
             del told.waiting[held.id]

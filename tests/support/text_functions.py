@@ -716,8 +716,6 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.passages.PassageSearch.beside": _WAITS,
     "retrieval.index.kept.Unsaid.spoken": _NAMES,
     "extraction.llm.SessionSummariser.summarise": _WAITS,
-    "extraction.settling.Provisional.allows": _NAMES,
-    "extraction.settling.Provisional.is_known": _SAME_TEXT,
     "extraction.settling.Provisional.readable": _NAMES,
     "extraction.settling.Provisional.rewritten": "rewritten_by, which is in the table above",
     "extraction.settling.Provisional.saying": _SAME_TEXT,
