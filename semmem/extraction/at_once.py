@@ -99,26 +99,24 @@ class AtOnce:
         turn, facts = found.turn, found.facts
         known = {noted.memory_id for noted in await self.records.provisional([turn.id])}
         for fact, verdict in zip(facts, await self.storing.verdicts(facts, found.said), strict=True):
-            if not await self._place(fact, verdict, turn, hold_id, known, found.tally):
+            if not await self._place(found, fact, verdict, hold_id, known):
                 return
         if self.unlearning is not None:
             for placed, _ in await self.unlearning.obey(found.forget, hold=hold_id, now=self.storing.clock()):
                 found.tally.went(placed)
         await self.records.note_read(turn.id)
 
-    async def _place(
-        self, fact: Fact, verdict: Screened, turn: Turn, hold_id: str, known: Collection[str], tally: Tally
-    ) -> bool:
+    async def _place(self, found: Found, fact: Fact, verdict: Screened, hold_id: str, known: Collection[str]) -> bool:
         """Store one fact; False when the turn waits no longer. What is suspicious is left to the batch, and so is what
         an earlier try began to write, or what somebody had erased since (``known``)."""
         if verdict.outcome in (Ruling.REJECT, Ruling.QUARANTINE):
-            tally.rejected[verdict.reason] += 1
+            found.tally.rejected[verdict.reason] += 1
             return True
-        memory_id = provisional_id(turn, fact.content)
+        memory_id = provisional_id(found.turn, fact.content)
         if memory_id in known:
             return True
-        new = await self.storing.candidate(fact, turn, memory_id, hold_id, provisional=True)
-        placed = await self.storing.put(new, verdict, partial(self._put, new), tally)
+        new = await self.storing.candidate(fact, found.turn, memory_id, hold_id, provisional=True)
+        placed = await self.storing.put(new, verdict, partial(self._put, new), found.tally)
         return placed is None or placed.action is not Action.FORGOTTEN
 
     async def _put(self, new: Candidate) -> Placed:
