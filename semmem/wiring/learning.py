@@ -27,9 +27,8 @@ from semmem.extraction.result import BatchLearnt
 from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.storing import Storing
-from semmem.extraction.unlearning import Erase, Unlearning
+from semmem.extraction.unlearning import Erase, Unlearning, WaitingWords
 from semmem.extraction.voice.hearing import Heard, heard
-from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import IN_THREAD
 from semmem.lifecycle.passages import PassageQuota
 from semmem.ports.errors import SemmemError

@@ -38,7 +38,6 @@ from semmem.extraction import (
     screen,
     settling,
     unlearning,
-    waiting_words,
 )
 from semmem.extraction.contradiction import pair_model, quantities, verdict
 from semmem.extraction.contradiction import reading as reading_
@@ -433,8 +432,8 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.llm.parse_summary": lambda t: _refusing(lambda: llm.parse_summary(t)),
     "extraction.settling.rewritten_by": lambda t: settling.rewritten_by(t, {"m": t, "n": f"{t} 3"}),
     "extraction.unlearning.meant": lambda t: unlearning.meant(t[:200], _ONE, [_memory(t)]),
-    "extraction.waiting_words.restated": lambda t: waiting_words.restated(t, ["User keeps bees", "User likes tea"]),
-    "extraction.waiting_words.without": lambda t: waiting_words.without(
+    "extraction.unlearning.restated": lambda t: unlearning.restated(t, ["User keeps bees", "User likes tea"]),
+    "extraction.unlearning.cut_out": lambda t: unlearning.cut_out(
         t, [(start, start + 2) for start in range(0, len(t), 5)]
     ),
     "extraction.comparing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
@@ -604,7 +603,7 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.responses.ResponsesAnswer.read_body": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
     "dialects.parsing.parse": "holds_more_than and every parse above",
-    "extraction.waiting_words.WaitingWords.take_out": "restated and without above, for each turn",
+    "extraction.unlearning.WaitingWords.take_out": "restated and cut_out above, for each turn",
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.inject.replace_elements": "elements_of and splice above",
     "compression.making.ModelWriter.write": "shortens each text, and asks a model",
@@ -707,7 +706,7 @@ NEEDLESS: Mapping[str, str] = {
     "passages.shelves.Shelves.put": _WAITS,
     "passages.shelves.Shelves.written_elsewhere": _WAITS,
     "extraction.kept_passages.Keeping.keep": _WAITS,
-    "extraction.waiting_words.WaitingWords.stating": _WAITS,
+    "extraction.unlearning.WaitingWords.stating": _WAITS,
     "lifecycle.hiding_store.Marks.lately": _NAMES,
     "lifecycle.passages.PassageQuota.make_room": _NAMES,
     "lifecycle.passages.SaidPassages.forget": _WAITS,

@@ -7,8 +7,7 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.comparing import PairJudge
-from semmem.extraction.unlearning import MEANT_MAX, Undoing, Unlearning, meant
-from semmem.extraction.waiting_words import WaitingWords
+from semmem.extraction.unlearning import MEANT_MAX, Undoing, Unlearning, WaitingWords, meant
 from semmem.extraction.work import InThread
 from semmem.lifecycle.erasure import ErasurePending, Receipt
 from semmem.memory import Memory, MemoryType, Scope, Source
