@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from semmem.extraction.answers import read_answer
-from semmem.extraction.event_time import DatedText
-from semmem.extraction.phrasing import ShownTexts, TurnText
+from semmem.extraction.phrasing import DatedText, ShownTexts, TurnText
 from semmem.memory import Fact, MemoryType, Standing, Turn
 from semmem.ports.errors import ModelRefused
 from semmem.text.grounding import SourceText

@@ -21,14 +21,13 @@ from typing import Protocol
 
 from semmem.extraction.candidate import Action, Candidate, Placed, keyed_id, memory_id
 from semmem.extraction.comparing import NO_OPINIONS
-from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.llm import ENDS, SessionSummariser
 from semmem.extraction.model_judge import ModelJudge, Opinions, Pair, Unsettled
 from semmem.extraction.reading import Read, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened
 from semmem.extraction.settling import Provisional, Settling
-from semmem.extraction.storing import Storing, extracted
+from semmem.extraction.storing import Keeping, Storing, extracted
 from semmem.extraction.unlearning import Unlearning
 from semmem.memory import Fact, Memory
 from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError

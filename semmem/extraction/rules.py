@@ -16,11 +16,10 @@ from itertools import groupby
 
 from cachetools import LRUCache
 
-from semmem.extraction.event_time import event_time
 from semmem.extraction.lasting.classifier import SIGNATURE, SIGNATURES, Judgement, judge
 from semmem.extraction.lasting.clauses import clauses, raised, squeezed
 from semmem.extraction.lasting.features import Clause, features
-from semmem.extraction.phrasing import phrased
+from semmem.extraction.phrasing import event_time, phrased
 from semmem.extraction.work import BATCH_TOO_SLOW, IN_THREAD, reason
 from semmem.memory import Fact, MemoryType, Scope, Standing, Turn, Vector
 from semmem.ports.embedder import Embedder

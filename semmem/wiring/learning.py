@@ -18,7 +18,6 @@ from semmem.extraction.at_once import AtOnce
 from semmem.extraction.comparing import Comparing, PairJudge
 from semmem.extraction.contradiction.verdict import closed
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.llm import LlmExtractor, SessionSummariser
 from semmem.extraction.model_judge import ModelJudge, Unsettled
 from semmem.extraction.pipeline import Learning, choose_extractor
@@ -26,7 +25,7 @@ from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchLearnt
 from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.screen import Ruling, Screened, screen
-from semmem.extraction.storing import Storing
+from semmem.extraction.storing import Keeping, Storing
 from semmem.extraction.unlearning import Erase, Unlearning, WaitingWords
 from semmem.extraction.voice.hearing import Heard, heard
 from semmem.extraction.work import IN_THREAD

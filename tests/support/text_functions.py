@@ -41,9 +41,9 @@ from semmem.extraction import (
 )
 from semmem.extraction.contradiction import pair_model, quantities, verdict
 from semmem.extraction.contradiction import reading as reading_
-from semmem.extraction.event_time import DatedText, event_time
 from semmem.extraction.lasting import classifier, clauses, features
 from semmem.extraction.model_items import Facts, line_of
+from semmem.extraction.phrasing import DatedText, event_time
 from semmem.extraction.rules import facts_in, read_clauses
 from semmem.extraction.voice import hearing
 from semmem.lifecycle.change_news import ChangeNews
@@ -423,8 +423,8 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.phrasing.third_person": phrasing.third_person,
     "extraction.phrasing.third_singular": phrasing.third_singular,
     "extraction.rules.read_clauses": lambda t: read_clauses(_turn(t), WHOLE),
-    "extraction.event_time.DatedText.event_time": _told,
-    "extraction.event_time.event_time": lambda t: event_time(t, NOW),
+    "extraction.phrasing.DatedText.event_time": _told,
+    "extraction.phrasing.event_time": lambda t: event_time(t, NOW),
     "extraction.screen.same_text": screen.same_text,
     "extraction.screen.screen": _screened,
     "extraction.screen.screen_text": lambda t: screen.screen_text(t),
@@ -705,7 +705,7 @@ NEEDLESS: Mapping[str, str] = {
     "passages.shelves.Shelves.get": _WAITS,
     "passages.shelves.Shelves.put": _WAITS,
     "passages.shelves.Shelves.written_elsewhere": _WAITS,
-    "extraction.kept_passages.Keeping.keep": _WAITS,
+    "extraction.storing.Keeping.keep": _WAITS,
     "extraction.unlearning.WaitingWords.stating": _WAITS,
     "lifecycle.hiding_store.Marks.lately": _NAMES,
     "lifecycle.passages.PassageQuota.make_room": _NAMES,
