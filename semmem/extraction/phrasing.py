@@ -48,9 +48,8 @@ _UNPLAIN = re.compile(
 )
 _MODALS = frozenset("can could will would shall should may might must cannot".split())
 _ADVERBS = frozenset("no longer never not always also just still often usually now already really only".split())
-_PAST = (
-    {form for forms in IRREGULAR_VERBS.values() for form in forms} | {"was", "had", "did"}
-) - IRREGULAR_VERBS.keys()
+_IRREGULAR = frozenset(form for forms in IRREGULAR_VERBS.values() for form in forms)
+_PAST = (_IRREGULAR | {"was", "had", "did"}) - IRREGULAR_VERBS.keys()
 _OTHER_PERSON = {"am": "is", "are": "is", "have": "has"}
 
 
@@ -370,7 +369,5 @@ def _towards(statement: str) -> Towards | None:
     return "future" if _COMING.search(statement) else None
 
 
-_PASTS = ({form for forms in IRREGULAR_VERBS.values() for form in forms} | {"was", "were"}) - SAME_FORM - {"saw"} | {
-    "quit"
-}
+_PASTS = (_IRREGULAR | {"was", "were"}) - SAME_FORM - {"saw"} | {"quit"}
 """What tells of the past by itself. "saw" may be a tool; people who "quit" have done so."""
