@@ -73,11 +73,10 @@ def _without_thoughts(answer: str) -> str:
     return " ".join([*kept, answer[position:]])
 
 
-@dataclass(frozen=True, slots=True)
-class _Bare:
+class _Bare(str):
     """Words without quotes: a value where an object's name precedes them, nothing in a list."""
 
-    words: str
+    __slots__ = ()
 
 
 class _Level:
@@ -92,15 +91,14 @@ class _Level:
     def name_pending(self) -> None:
         """A colon: what stands before it names what follows."""
         if isinstance(self.value, dict) and self.pending:
-            name = self.pending.pop()
-            self.name = name.words if isinstance(name, _Bare) else str(name)
+            self.name = str(self.pending.pop())
             self.pending.clear()
 
     def take(self, read: object) -> None:
         """A value; words that follow words go on with them."""
         last = self.pending[-1] if self.pending else None
         if isinstance(read, _Bare) and isinstance(last, _Bare):
-            self.pending[-1] = _Bare(f"{last.words} {read.words}")
+            self.pending[-1] = _Bare(f"{last} {read}")
             return
         self.settle()
         self.pending.append(read)
@@ -114,7 +112,7 @@ class _Level:
                     continue
             elif self.name is not None:
                 value = _plain(read)
-                self.value.setdefault(self.name, value.words if isinstance(value, _Bare) else value)
+                self.value.setdefault(self.name, str(value) if isinstance(value, _Bare) else value)
                 self.name = None
                 continue
             self._passed_over = True
@@ -214,7 +212,7 @@ def _plain(read: object) -> object:
     """The value that a word without quotes stands for; the word itself where it stands for none."""
     if not isinstance(read, _Bare):
         return read
-    word = read.words.casefold()
+    word = read.casefold()
     if word in _LITERALS:
         return _LITERALS[word]
     try:

@@ -8,7 +8,7 @@ it takes linear time: every pattern is anchored or bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -62,12 +62,7 @@ class Unit:
 
 def units(text: str) -> list[Unit]:
     """In the order of the text. What is left out of a text with more than UNITS_MAX of them is nobody's voice."""
-    found = list(_units(text))
-    half = UNITS_MAX // 2
-    return found if len(found) <= UNITS_MAX else found[:half] + found[-half:]
-
-
-def _units(text: str) -> Iterator[Unit]:
+    found: list[Unit] = []
     quotes = _merged([*quotations(text), *marked(text)])
     quote = line = 0
     opens = True
@@ -77,10 +72,12 @@ def _units(text: str) -> Iterator[Unit]:
         piece = text[start:end]
         if piece.strip():
             quoted = quote < len(quotes) and quotes[quote][0] <= start
-            yield Unit(start, start + len(piece.rstrip()), line, opens, quoted)
+            found.append(Unit(start, start + len(piece.rstrip()), line, opens, quoted))
             opens = False
         if piece.endswith("\n"):
             line, opens = line + 1, True
+    half = UNITS_MAX // 2
+    return found if len(found) <= UNITS_MAX else found[:half] + found[-half:]
 
 
 def _cuts(text: str, quotes: list[tuple[int, int]]) -> list[int]:
