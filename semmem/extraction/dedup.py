@@ -85,6 +85,7 @@ class Dedup:
             return await self._drop(new, found.same)
         new, contradicted, later = _by_time(found, new.turn.opened_at, new)
         if later and (newer := await self.comparing.outdated_by(new, later)) is not None:
+            # Kept as history only.
             is_kept = await self._writes(new).put(replaced_by(created(new), (newer.id, CONTRADICTED)))
             removals = (Removal(CONTRADICTED, new.id, newer.id),) if is_kept else ()
             return Placed(Action.OUTDATED if is_kept else Action.FORGOTTEN, removals, newer.id)

@@ -93,9 +93,11 @@ class Tally:
     def result(self, *, earlier: int) -> BatchResult:
         """``earlier``: how many facts were stored by tries before this one."""
         counted: dict[str, Any] = {name: dict(some) for name, some in vars(self).items() if isinstance(some, Counter)}
-        status = "rejected" if self.rejected or self.quarantined else "nothing"
+        return BatchResult(self._status(earlier), engine=self.engine, removals=tuple(self.removals), **counted)
+
+    def _status(self, earlier: int) -> str:
         if self.stored or earlier:
-            status = "stored"
-        elif self.actions[Action.UNCHANGED.value] or self.actions[Action.OUTDATED.value]:
-            status = "unchanged"
-        return BatchResult(status, engine=self.engine, removals=tuple(self.removals), **counted)
+            return "stored"
+        if self.actions[Action.UNCHANGED.value] or self.actions[Action.OUTDATED.value]:
+            return "unchanged"
+        return "rejected" if self.rejected or self.quarantined else "nothing"
