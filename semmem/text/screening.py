@@ -51,8 +51,8 @@ def _judge(content: str) -> str:
 
 def redact(text: str) -> str:
     """The text with every secret replaced by ``[redacted]``."""
-    for pattern in _SECRETS:  # what introduces a secret (group ``lead``) is kept
-        text = pattern.sub(lambda match: (match.groupdict().get("lead") or "") + REDACTED, text)
+    for pattern in _SECRETS:
+        text = pattern.sub(_hide, text)
     text = numbers_hidden(text, REDACTED)
     text = _CARD.sub(lambda match: REDACTED if _luhn(match.group()) else match.group(), text)
     return _LONG_WORD.sub(lambda match: REDACTED if _is_mixed(match.group()) else match.group(), text)
@@ -61,6 +61,11 @@ def redact(text: str) -> str:
 def is_instruction(text: str) -> bool:
     """Whether a text tries to steer a model rather than to say something about somebody."""
     return order_in(text) is not Order.NONE
+
+
+def _hide(match: re.Match[str]) -> str:
+    """Keep what introduces a secret (group ``lead``), hide the rest."""
+    return (match.groupdict().get("lead") or "") + REDACTED
 
 
 def _is_mixed(word: str) -> bool:

@@ -99,14 +99,22 @@ def tokens(text: str) -> Tokens:
     entries: list[Entry] = []
     while len(entries) < len(found):
         i = len(entries)
-        phrases = (each for each in PHRASES.get(words[i], ()) if tuple(words[i : i + len(each[0])]) == each[0])
-        if phrase := next(phrases, None):
+        phrase = _phrase(words, i)
+        if phrase:
             # the words after the first are there, and say nothing
-            entries += [phrase[1], *[("", None)] * (len(phrase[0]) - 1)]
+            length, entry = phrase
+            entries += [entry, *[("", None)] * (length - 1)]
         else:
             entries.append(_entry(text, found, words, i))
     kept = [entry for entry in entries if entry[0]]
     return Tokens("".join(letter for letter, _ in kept), tuple(value for _, value in kept))
+
+
+def _phrase(words: Sequence[str], i: int) -> tuple[int, Entry] | None:
+    for phrase, entry in PHRASES.get(words[i], ()):
+        if tuple(words[i : i + len(phrase)]) == phrase:
+            return len(phrase), entry
+    return None
 
 
 def _entry(text: str, found: Sequence[re.Match[str]], words: Sequence[str], i: int) -> Entry:
