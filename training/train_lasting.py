@@ -27,8 +27,8 @@ import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
 from semmem.extraction.lasting import classifier
-from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
-from semmem.extraction.lasting.features import features
+from semmem.extraction.lasting.clauses import clauses, squeezed
+from semmem.extraction.lasting.features import Clause, features
 from semmem.memory import MemoryType, Standing
 from semmem.retrieval.decide import scenes
 from training.endings import endings

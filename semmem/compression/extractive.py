@@ -16,10 +16,10 @@ from math import sqrt
 from msgspec import Struct
 
 from semmem.compression.cutting import Part
-from semmem.extraction.lasting.choose import is_decision
 from semmem.extraction.lasting.classifier import judge
-from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
-from semmem.extraction.lasting.features import features
+from semmem.extraction.lasting.clauses import clauses, squeezed
+from semmem.extraction.lasting.features import Clause, features
+from semmem.extraction.rules import is_decision
 from semmem.extraction.voice.hearing import heard
 from semmem.memory import Role
 from semmem.ports.session_states import CurrentState

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+
+from semmem.memory import Message, Role, Turn
+from semmem.ports.models import LanguageModel, ServedModel
 
 FAILED_DECODES_MAX = 200
 """How many places of an answer are tried as the beginning of JSON before giving up; bounds the work on hostile text."""
@@ -70,11 +73,10 @@ def _without_thoughts(answer: str) -> str:
     return " ".join([*kept, answer[position:]])
 
 
-@dataclass(frozen=True, slots=True)
-class _Bare:
+class _Bare(str):
     """Words without quotes: a value where an object's name precedes them, nothing in a list."""
 
-    words: str
+    __slots__ = ()
 
 
 class _Level:
@@ -89,15 +91,14 @@ class _Level:
     def name_pending(self) -> None:
         """A colon: what stands before it names what follows."""
         if isinstance(self.value, dict) and self.pending:
-            name = self.pending.pop()
-            self.name = name.words if isinstance(name, _Bare) else str(name)
+            self.name = str(self.pending.pop())
             self.pending.clear()
 
     def take(self, read: object) -> None:
         """A value; words that follow words go on with them."""
         last = self.pending[-1] if self.pending else None
         if isinstance(read, _Bare) and isinstance(last, _Bare):
-            self.pending[-1] = _Bare(f"{last.words} {read.words}")
+            self.pending[-1] = _Bare(f"{last} {read}")
             return
         self.settle()
         self.pending.append(read)
@@ -111,7 +112,7 @@ class _Level:
                     continue
             elif self.name is not None:
                 value = _plain(read)
-                self.value.setdefault(self.name, value.words if isinstance(value, _Bare) else value)
+                self.value.setdefault(self.name, str(value) if isinstance(value, _Bare) else value)
                 self.name = None
                 continue
             self._passed_over = True
@@ -127,8 +128,7 @@ class _Level:
 def read_broken(text: str, start: int) -> tuple[list[object], int, bool]:
     """What begins at ``start`` with a bracket, where the reading ended, and whether it was cut off there.
 
-    Linear in what is read; never raises. No text comes out that is not in it.
-    """
+    Linear in what is read; never raises. No text comes out that is not in it."""
     reader = _Reader(text, start)
     while (reader.levels or reader.position == start) and reader.step():
         pass
@@ -156,8 +156,10 @@ class _Reader:
         token, self.position = match.group(), match.end()
         if token in ('"', "“") or (token[0] == "'" and self._expects_string):
             return self._string(match.start())
-        if token in "[{":
-            self._open(token)
+        if token in "[{" and len(self.levels) == DEPTH_MAX:
+            self._too_deep += 1
+        elif token in "[{":
+            self.levels.append(_Level(token))
         elif token in "]}":
             self._close(token)
         elif token == ":":
@@ -168,12 +170,6 @@ class _Reader:
             self.levels[-1].take(_Bare(token))
         self._expects_string = token in "[{,:"
         return True
-
-    def _open(self, token: str) -> None:
-        if len(self.levels) == DEPTH_MAX:
-            self._too_deep += 1
-        else:
-            self.levels.append(_Level(token))
 
     def _close(self, token: str) -> None:
         """A bracket closes what it fits, and what is still open inside; one that fits nothing is passed over."""
@@ -216,18 +212,16 @@ def _plain(read: object) -> object:
     """The value that a word without quotes stands for; the word itself where it stands for none."""
     if not isinstance(read, _Bare):
         return read
-    word = read.words.casefold()
+    word = read.casefold()
     if word in _LITERALS:
         return _LITERALS[word]
-    return read if (number := _number(word)) is None else number
-
-
-def _number(word: str) -> float | None:
     try:
-        found = float(json.loads(word)) if word[0] in "-0123456789" else None
+        number = float(json.loads(word)) if word[0] in "-0123456789" else None
     except (ValueError, OverflowError):
-        return None
-    return int(found) if found is not None and found.is_integer() else found
+        return read
+    if number is None:
+        return read
+    return int(number) if number.is_integer() else number
 
 
 def _unescaped(raw: str) -> str:
@@ -237,3 +231,39 @@ def _unescaped(raw: str) -> str:
         return str(json.loads(f'"{written}"', strict=False))
     except ValueError:
         return raw
+
+
+@dataclass(eq=False, repr=False)
+class AskingModel:
+    """Asks ``model``; with ``upstream`` the model there of the name that answered the turns last, and ``model`` where
+    no name is known. ``timeout_s`` bounds all that is asked about one thing."""
+
+    model: LanguageModel
+    _: KW_ONLY
+    timeout_s: float = 30.0
+    upstream: ServedModel | None = None
+
+    async def _answer(
+        self, rules: str, told: str, schema: dict[str, object], turns: Sequence[Turn], timeout_s: float | None = None
+    ) -> str:
+        """Raises ModelError."""
+        messages = (Message(Role.SYSTEM, rules), Message(Role.USER, told))
+        timeout_s = self.timeout_s if timeout_s is None else timeout_s
+        return await self._asked(turns).complete(messages, timeout_s=timeout_s, json_schema=schema)
+
+    def _asked(self, turns: Sequence[Turn]) -> LanguageModel:
+        named = [turn for turn in turns if turn.model]
+        if self.upstream is None or not named:
+            return self.model
+        answered = [turn for turn in named if turn.answer is not None]
+        return self.upstream.named((answered or named)[-1].model)
+
+
+def within(tag: str, lines: Iterable[str]) -> str:
+    """The lines in a fence of that name."""
+    return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
+
+
+def as_line(told: object) -> str:
+    """One line of JSON. With ``<`` escaped, no text in it can close the fence around it."""
+    return json.dumps(told, ensure_ascii=False).replace("<", "\\u003c")

@@ -56,12 +56,9 @@ class AtOnce:
     unlearning: Unlearning | None = None
     unanswered: bool = False
 
-    def __post_init__(self) -> None:
-        self._ready = (TurnState.CLOSED, TurnState.OPEN) if self.unanswered else (TurnState.CLOSED,)
-
     def is_ready(self, state: TurnState) -> bool:
         """Whether a turn of this state may be learnt from now."""
-        return state in self._ready
+        return state is TurnState.CLOSED or (self.unanswered and state is TurnState.OPEN)
 
     async def left(self, *, since: float, before: float, limit: int) -> list[tuple[str, float]]:
         """Turns of that time that nobody has learnt from, oldest first, and when each ended. Raises JournalError."""
@@ -102,26 +99,24 @@ class AtOnce:
         turn, facts = found.turn, found.facts
         known = {noted.memory_id for noted in await self.records.provisional([turn.id])}
         for fact, verdict in zip(facts, await self.storing.verdicts(facts, found.said), strict=True):
-            if not await self._place(fact, verdict, turn, hold_id, known, found.tally):
+            if not await self._place(found, fact, verdict, hold_id, known):
                 return
         if self.unlearning is not None:
             for placed, _ in await self.unlearning.obey(found.forget, hold=hold_id, now=self.storing.clock()):
                 found.tally.went(placed)
         await self.records.note_read(turn.id)
 
-    async def _place(
-        self, fact: Fact, verdict: Screened, turn: Turn, hold_id: str, known: Collection[str], tally: Tally
-    ) -> bool:
+    async def _place(self, found: Found, fact: Fact, verdict: Screened, hold_id: str, known: Collection[str]) -> bool:
         """Store one fact; False when the turn waits no longer. What is suspicious is left to the batch, and so is what
         an earlier try began to write, or what somebody had erased since (``known``)."""
         if verdict.outcome in (Ruling.REJECT, Ruling.QUARANTINE):
-            tally.rejected[verdict.reason] += 1
+            found.tally.rejected[verdict.reason] += 1
             return True
-        memory_id = provisional_id(turn, fact.content)
+        memory_id = provisional_id(found.turn, fact.content)
         if memory_id in known:
             return True
-        new = await self.storing.candidate(fact, turn, memory_id, hold_id, provisional=True)
-        placed = await self.storing.put(new, verdict, partial(self._put, new), tally)
+        new = await self.storing.candidate(fact, found.turn, memory_id, hold_id, provisional=True)
+        placed = await self.storing.put(new, verdict, partial(self._put, new), found.tally)
         return placed is None or placed.action is not Action.FORGOTTEN
 
     async def _put(self, new: Candidate) -> Placed:
@@ -132,9 +127,8 @@ class AtOnce:
         placed = await self.storing.dedup.place(new)
         if placed.action is not Action.UPDATED and placed.id not in ("", new.id):
             await self.records.note_provisional(turn.id, [placed.id])
-        state, now = await self.records.turn_state(
-            turn.id
-        )  # again: whoever erases a turn marks it before he removes its memories
+        # Again: whoever erases a turn marks it before he removes its memories.
+        state, now = await self.records.turn_state(turn.id)
         if self.is_ready(state):
             return await self._unless_reworded(placed, new, now)
         if now is not None and not await self._is_unknown(placed, new, state):
@@ -147,8 +141,7 @@ class AtOnce:
         """Whether a batch that learnt from the turn while it was written here does not know of what was written.
 
         It comes to that where an erasure elsewhere cuts a hold off. What it has confirmed is settled, and an older
-        memory that says this now was the user's before: neither is taken back.
-        """
+        memory that says this now was the user's before: neither is taken back."""
         if state is TurnState.REFUSED:
             return True
         if state is not TurnState.DONE or _written(placed, new) != new.id:

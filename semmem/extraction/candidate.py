@@ -12,14 +12,11 @@ from semmem.memory import (
     BESIDE,
     CHANGES_STANDING,
     PROVISIONAL,
-    QUARANTINED,
-    RELEASED,
     STANDING,
     TOPIC,
     UNSETTLED,
     Fact,
     Memory,
-    MemoryStatus,
     Scope,
     Source,
     Turn,
@@ -55,8 +52,7 @@ class Removal:
     ``contradicted``: the memory ``id``, since ``by`` says otherwise. ``updated``: the version before of memory ``id``.
     ``repeated``: a new fact was not stored, under ``id``, since ``by`` says the same word for word. ``rewritten``,
     ``model_dropped``, ``refused``: the provisional memory ``id`` (see semmem.memory). ``undone``: what the memory
-    ``id`` said, since the user took that back.
-    """
+    ``id`` said, since the user took that back."""
 
     reason: str
     id: str
@@ -170,12 +166,6 @@ def unsettled_with(memory: Memory) -> list[str]:
     """The ids of those that it may contradict."""
     ids = memory.metadata.get(UNSETTLED)
     return [one for one in ids if isinstance(one, str)] if isinstance(ids, list | tuple) else []
-
-
-def as_released(held: Memory, now: float) -> Memory:
-    """The version of a quarantined memory that may be retrieved."""
-    metadata = without(held, QUARANTINED).metadata | {RELEASED: True}
-    return replace(held, version=held.version + 1, status=MemoryStatus.ACTIVE, updated_at=now, metadata=metadata)
 
 
 def reconsidered(held: Memory, batch: str, now: float) -> Candidate:

@@ -1,7 +1,6 @@
 """What a new fact is to the nearest memories of its user: the same, a contradiction, or something else.
 
-Opinions, closed forms and the trained judge are asked in this order (pair_judge). Nothing
-is written here.
+Opinions, closed forms and the trained judge are asked in this order. Nothing is written here.
 
 ``Comparing.doubts`` are the pairs that a language model may judge before anything is stored: those between
 ``grey_threshold`` and ``update_threshold``, and those above where numbers, days, names or a negation differ.
@@ -14,15 +13,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 
+import numpy as np
+
 from semmem.extraction.candidate import Candidate
-from semmem.extraction.contradiction.verdict import Judged, Verdict, details_differ, may
+from semmem.extraction.contradiction.pair_model import nameless, parts, trained_for
+from semmem.extraction.contradiction.verdict import Judged, Verdict, apart, bars_for, decided, details_differ, may
+from semmem.extraction.llm import KEY_PREFIX
 from semmem.extraction.model_judge import Doubt, Opinions
-from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.screen import same_text
-from semmem.extraction.session_summary import KEY_PREFIX
 from semmem.extraction.work import IN_THREAD
 from semmem.memory import MEMORY_TYPES, Hit, Memory, MemoryType, Scope, Vector
-from semmem.ports.errors import WorkLost, WorkTooSlow
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
 
@@ -69,8 +71,7 @@ class Weighing:
             return None
         if verdict is not None and may(verdict, old.content, said):
             return Judged(verdict)
-        doubtful = Verdict.CONTRADICTION in (old.opinion, verdict)
-        return Judged(Verdict.DIFFERENT, unsettled=doubtful)
+        return Judged(Verdict.DIFFERENT, unsettled=Verdict.CONTRADICTION in (old.opinion, verdict))
 
     def _verdict(self, old: Neighbour, said: str, type: MemoryType, *, nearest: bool) -> Verdict | None:
         """What happened on a day stays true whatever holds now: only an opinion lets a fact retire such an event. Nor
@@ -84,10 +85,88 @@ class Weighing:
         return self.judge(old.content, said, old.cosine) if old.cosine >= self.judge_cosine_min else Verdict.DIFFERENT
 
 
-def unweighed(neighbours: Sequence[Neighbour], said: str) -> list[Judged | None]:
-    """Verdicts for when weighing took too long: all memories stay, and only a repetition word for word is dropped."""
-    same = [same_text(old.content) == same_text(said) for old in neighbours]
-    return [Judged(Verdict.SAME if repeated else Verdict.DIFFERENT) for repeated in same]
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A memory that may be repeated or contradicted. ``corrects``: what is said now follows right upon it."""
+
+    content: str
+    vector: Vector
+    corrects: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PairJudge:
+    """What the closed forms leave open, judged by the trained model: from the two texts, their vectors, and the vectors
+    of what is left of each without the words that they share.
+
+    Judges the nearest ``pairs_max`` memories of a fact, each of which costs up to two embeddings; further ones stay.
+    Before one is retired, the two cost two more. Reading is text work and embedding is the embedder's, so that nothing
+    holds up the loop. Who cannot be asked has no say, and an ``embedder`` that no weights were trained for neither:
+    every pair is called different."""
+
+    embedder: Embedder
+    text_work: TextWork
+    budget_s: float = 1.0
+    pairs_max: int = 8
+
+    @property
+    def is_trained(self) -> bool:
+        return trained_for(self.embedder.signature) is not None
+
+    async def judged(self, said: str, vector: Vector, memories: Sequence[Open]) -> list[Judged]:
+        """In the order of the memories, nearest first."""
+        asked = list(memories[: self.pairs_max]) if self.is_trained else []
+        beside = [Judged(Verdict.DIFFERENT)] * (len(memories) - len(asked))
+        try:
+            return [*await self._judged(said, vector, asked), *beside] if asked else beside
+        except (EmbedderError, WorkTooSlow, WorkLost):
+            return [Judged(Verdict.DIFFERENT)] * len(memories)
+
+    async def _judged(self, said: str, vector: Vector, asked: list[Open]) -> list[Judged]:
+        left = await self.text_work.run(_parts, [old.content for old in asked], said, budget_s=self.budget_s)
+        embedded = await self._embedded({text for pair in left for text in pair})
+        nothing = np.zeros_like(vector)
+        told = [(embedded.get(one, nothing), embedded.get(other, nothing)) for one, other in left]
+        work = _decided, self.embedder.signature, asked, told, said, vector
+        judged = await self.text_work.run(*work, budget_s=self.budget_s)
+        for place, each in enumerate(judged):
+            if each.verdict is Verdict.CONTRADICTION and await self._is_apart(asked[place], said, vector):
+                judged[place] = Judged(Verdict.DIFFERENT, unsettled=True)
+        return judged
+
+    async def _is_apart(self, old: Open, said: str, vector: Vector) -> bool:
+        """Names are values: they hide what a short statement is about ("I live in Ulm", "I have moved to Jena")."""
+        one, other = await self.text_work.run(_nameless, old.content, said, budget_s=self.budget_s)
+        embedded = await self._embedded({one, other})
+        alike = float(embedded[one] @ embedded[other]) if one and other else None
+        bars = bars_for(self.embedder.signature)
+        work = apart, old.content, said, float(old.vector @ vector), alike, old.corrects, bars
+        return await self.text_work.run(*work, budget_s=self.budget_s)
+
+    async def _embedded(self, texts: set[str]) -> dict[str, Vector]:
+        """The vector of each that is not empty."""
+        some = sorted(text for text in texts if text)
+        return dict(zip(some, await asyncio.gather(*map(self.embedder.embed, some)), strict=True))
+
+
+def _parts(olds: list[str], said: str) -> list[tuple[str, str]]:
+    return [parts(old, said) for old in olds]
+
+
+def _nameless(old: str, said: str) -> tuple[str, str]:
+    return nameless(old), nameless(said)
+
+
+def _decided(
+    signature: str, olds: list[Open], told: list[tuple[Vector, Vector]], said: str, vector: Vector
+) -> list[Judged]:
+    model = trained_for(signature)
+    if model is None:
+        return [Judged(Verdict.DIFFERENT)] * len(olds)
+    return [
+        decided(old.content, said, model.likelihoods(old.content, said, (old.vector, vector, *left)), old.corrects)
+        for old, left in zip(olds, told, strict=True)
+    ]
 
 
 NO_OPINIONS: Opinions = MappingProxyType({})
@@ -181,11 +260,8 @@ class Comparing:
         said = [Neighbour(new.fact.content, new.fact.type, hit.cosine) for hit in later]
         for old, hit in zip(said, later, strict=True):
             judged = (await self._weighed([old], hit.memory.content, hit.memory.type))[0]
-            if (
-                judged is None
-                and self.pair_judge is not None
-                and (vector := await self._vector(hit.memory)) is not None
-            ):
+            vector = None if judged is not None else await self._vector(hit.memory)
+            if vector is not None and self.pair_judge is not None:
                 told = Open(new.fact.content, new.vector)
                 judged = (await self.pair_judge.judged(hit.memory.content, vector, [told]))[0]
             if judged is not None and judged.verdict is Verdict.CONTRADICTION:
@@ -198,19 +274,17 @@ class Comparing:
         types = tuple(kind for kind in MEMORY_TYPES if _comparable(kind, new.fact.type))
         limit = self.neighbours_max + len(new.apart)
         hits = await self.store.search(scope, new.vector, limit=limit, now=new.now, types=types, as_of=new.now)
-        others = [hit for hit in hits if hit.memory.id not in new.apart]
-        return [hit for hit in others if (hit.memory.project or None) == scope.project and not _is_summary(hit.memory)]
+        return [hit for hit in hits if hit.memory.id not in new.apart and _is_met(hit.memory, scope.project)]
 
     def _doubts(self, new: str, known: list[tuple[str, float]]) -> list[Doubt]:
         if any(same_text(old) == same_text(new) for old, _ in known):
             return []
-        doubtful = [Doubt(old, new, cosine) for old, cosine in known if self._is_doubtful(old, new, cosine)]
+        doubtful = [
+            Doubt(old, new, cosine)
+            for old, cosine in known
+            if (details_differ(old, new) if cosine > self.update_threshold else cosine >= self.grey_threshold)
+        ]
         return sorted(doubtful, key=lambda doubt: -doubt.cosine)[: self.doubts_per_fact_max]
-
-    def _is_doubtful(self, old: str, new: str, cosine: float) -> bool:
-        if cosine > self.update_threshold:
-            return details_differ(old, new)
-        return cosine >= self.grey_threshold
 
     async def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Judged]:
         """What the fact is to each neighbour, nearest first."""
@@ -233,8 +307,9 @@ class Comparing:
     async def _weighed(self, pairs: list[Neighbour], said: str, type: MemoryType) -> list[Judged | None]:
         try:
             return await self.text_work.run(self._weighing.verdicts, pairs, said, type, budget_s=self.judge_budget_s)
-        except (WorkTooSlow, WorkLost):
-            return unweighed(pairs, said)
+        except (WorkTooSlow, WorkLost):  # all memories stay, and only a repetition word for word is dropped
+            same = [same_text(old.content) == same_text(said) for old in pairs]
+            return [Judged(Verdict.SAME if repeated else Verdict.DIFFERENT) for repeated in same]
 
     async def _vector(self, memory: Memory) -> Vector | None:
         held = await with_vector(self.store, memory)
@@ -266,6 +341,6 @@ def _comparable(one: MemoryType, other: MemoryType) -> bool:
     return one is other or not {MemoryType.PROCEDURAL, MemoryType.REFLECTIVE} & {one, other}
 
 
-def _is_summary(memory: Memory) -> bool:
-    """A summary is replaced by the next one of its session, never by a single fact."""
-    return memory.key is not None and memory.key.startswith(KEY_PREFIX)
+def _is_met(memory: Memory, project: str | None) -> bool:
+    """In its own project, and not as a summary, which the next one of its session replaces, never a single fact."""
+    return (memory.project or None) == project and not (memory.key or "").startswith(KEY_PREFIX)

@@ -48,8 +48,7 @@ class DriftWatch:
     A message is compared with at least ``turns_min`` earlier ones. Only sessions with a turn of the last
     ``look_back_s`` seconds are looked at, once per new turn, at most ``sessions_max`` at a time, those first that wait
     longest. ``strip_block`` removes semmem's own block from a text. ``last_write`` is another value after each write to
-    the journal; by default it always is.
-    """
+    the journal; by default it always is."""
 
     journal: TopicRecords
     embedder: Embedder
@@ -104,15 +103,13 @@ class DriftWatch:
 def first_drift(vectors: Sequence[Vector], telling: Sequence[bool], *, threshold: float, turns_min: int) -> int | None:
     """The place of the first message with content that is about something else than those before it, or None.
 
-    ``vectors`` have length 1; messages that are not ``telling`` neither drift nor say what the topic is.
-    """
+    ``vectors`` have length 1; messages that are not ``telling`` neither drift nor say what the topic is."""
     for place in range(turns_min, len(vectors)):
         earlier = [vector for vector, tells in zip(vectors[:place], telling, strict=False) if tells]
-        if telling[place] and earlier and _cosine(vectors[place], np.sum(earlier, axis=0)) < threshold:
+        if not telling[place] or not earlier:
+            continue
+        total = np.sum(earlier, axis=0)
+        length = float(np.linalg.norm(total))
+        if length and float(vectors[place] @ total) / length < threshold:
             return place
     return None
-
-
-def _cosine(vector: Vector, total: Vector) -> float:
-    length = float(np.linalg.norm(total))
-    return float(vector @ total) / length if length else 1.0

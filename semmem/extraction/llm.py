@@ -1,20 +1,23 @@
-"""Facts by a language model: one prompt per batch, and the best that can be made of whatever comes back."""
+"""Facts and summaries by a language model: one prompt each, and the best that can be made of whatever comes back."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
-from semmem.extraction.asked_model import AskingModel, as_line, within
+from semmem.extraction.answers import AskingModel, as_line, json_values, within
 from semmem.extraction.model_items import Facts, Item, line_of, read_items, wrong_notes
-from semmem.memory import MEMORY_TYPES, Fact, Memory, MemoryType, Standing, Turn
-from semmem.ports.errors import ModelError, ModelUnavailable
+from semmem.extraction.reading import text_of
+from semmem.memory import MEMORY_TYPES, Fact, Memory, MemoryType, Scope, Standing, Turn
+from semmem.ports.errors import ModelError, ModelRefused, ModelUnavailable
 from semmem.ports.learning import Batch, Reviewed
 from semmem.ports.models import exactly
+from semmem.text.grounding import SourceText
 
 PROMPT_EXAMPLES = (
     "User's rowing club in Tromsø trains on Tuesday mornings",
@@ -25,9 +28,8 @@ PROMPT_EXAMPLES = (
 )
 """The examples shown in the prompt. Small models repeat them as facts about anybody, so the screen refuses them."""
 
-_INSTRUCTIONS = Path(__file__).with_suffix(".txt").read_text("utf-8") + "\n".join(
-    f"- {each}" for each in PROMPT_EXAMPLES
-)
+_EXAMPLES = "\n".join(f"- {each}" for each in PROMPT_EXAMPLES)
+_INSTRUCTIONS = Path(__file__).with_suffix(".txt").read_text("utf-8") + _EXAMPLES
 
 OTHER = "other"
 CALLS_MAX = 6
@@ -65,8 +67,7 @@ class LlmExtractor(AskingModel):
     user text (its beginning and its end); of an assistant text a quarter of that is shown. ``text_chars_max`` is what
     is asked about in one call, and a quarter of it is shown of what came before; rules and schema come to about 5,200
     characters, of which four are about a token. ``custom_instructions`` are the operator's and are added to the rules.
-    With ``categories`` the model names one for each fact, and those of another are dropped.
-    """
+    With ``categories`` the model names one for each fact, and those of another are dropped."""
 
     name = "llm"
 
@@ -79,8 +80,11 @@ class LlmExtractor(AskingModel):
 
     def __post_init__(self) -> None:
         self._categories = frozenset(category.casefold() for category in self.categories)
-        self._rules = _rules(self.facts_max, self.custom_instructions, self.categories)
         self._schema = _schema(self.categories)
+        parts = [_INSTRUCTIONS, f"Give at most {self.facts_max} facts, in the order of the lines."]
+        if self.categories:
+            parts.append(f'Each fact also has a "category": one of those named below, or "{OTHER}".')
+        self._rules = "\n\n".join([*parts, *operators_rules(self.custom_instructions, self.categories)])
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """The facts of ``review``. Raises ModelError."""
@@ -91,8 +95,7 @@ class LlmExtractor(AskingModel):
         named as wrong. Raises ModelError.
 
         What does not fit into one question, and what an answer that was cut off did not come to, is asked about next.
-        Each note is shown with its turn.
-        """
+        Each note is shown with its turn."""
         ends_at = time.monotonic() + self.timeout_s
         items: list[Item] = []
         wrong: list[Item] = []
@@ -127,15 +130,13 @@ class LlmExtractor(AskingModel):
         return [item for item in items if (line := line_of(item)) is None or line - 1 in lines], wrong, cut
 
     def _facts(self, items: Sequence[Item], batch: Batch) -> list[Fact]:
-        wanted = [item for item in items if self._wanted(item)]
+        """A model that names no category at all was still told which ones count."""
+        named = ((item, item.get("category")) for item in items)
+        known = self._categories
+        wanted = [item for item, of in named if not known or of is None or str(of).strip().casefold() in known]
         facts = list(Facts(batch.turns, batch.context).of(wanted))
         kept = sorted(range(len(facts)), key=lambda place: -facts[place].importance)[: self.facts_max]
         return [facts[place] for place in sorted(kept)]
-
-    def _wanted(self, item: Item) -> bool:
-        """A model that names no category at all was still told which ones count."""
-        category = item.get("category")
-        return not self._categories or category is None or str(category).strip().casefold() in self._categories
 
     def _fitting(self, turns: Sequence[Turn], first: int) -> range:
         """The lines from ``first`` on that fit into one question; at least that one."""
@@ -181,19 +182,11 @@ class LlmExtractor(AskingModel):
 def _gone_on(found: Sequence[Item], lines: range) -> tuple[Sequence[Item], int]:
     """Of an answer that was cut off what is done, and the line to go on from.
 
-    The last line that it came to is asked about again, if there was another before it: more may be in it.
-    """
+    The last line that it came to is asked about again, if there was another before it: more may be in it."""
     last = max((line for item in found if (line := line_of(item)) is not None), default=lines.stop) - 1
     if last > lines.start:
         return [item for item in found if line_of(item) != last + 1], last
     return found, last + 1
-
-
-def _rules(facts_max: int, custom_instructions: str, categories: Sequence[str]) -> str:
-    parts = [_INSTRUCTIONS, f"Give at most {facts_max} facts, in the order of the lines."]
-    if categories:
-        parts.append(f'Each fact also has a "category": one of those named below, or "{OTHER}".')
-    return "\n\n".join([*parts, *operators_rules(custom_instructions, categories)])
 
 
 def operators_rules(custom_instructions: str, categories: Sequence[str]) -> list[str]:
@@ -210,3 +203,117 @@ def _shorten(text: str, chars_max: int) -> str:
         return text
     half = chars_max // 2
     return f"{text[:half]} […] {text[-half:]}"
+
+
+ENDS = frozenset({"idle", "end"})
+"""Triggers of a batch after which nothing more is expected of its session."""
+
+KEY_PREFIX = "session:"
+GROUNDED_SHARE_MIN = 0.6
+
+_SUMMARY_RULES = Path(__file__).with_name("session_summary.txt").read_text("utf-8").rstrip("\n")
+SUMMARY_SCHEMA = exactly(summary={"type": "string"})
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'“(]?[^\W\d_])|(?<=[。！？])")
+_THE_USER = re.compile(r"^the user\b", re.IGNORECASE)
+_USER = re.compile(
+    r"(?:user|(?:(?:der|die) )?(?:be)?nutzer(?:in)?|(?:(?:el|la) )?usuari[oa]|l['’]utilisat(?:eur|rice)"
+    r"|l['’]utente|(?:[oa] )?(?:usuári[oa]|utilizadora?))\b|用[户戶]|ユーザー",
+    re.IGNORECASE,
+)
+"""One word in the languages whose messages are understood without a model. A sentence about anybody else is none."""
+_NARRATION = re.compile(
+    r"\b(?:discuss|talk|ask|plann?|decid|mention|describ|explain|shar|compar|consider|explor|look|request|wonder|arrang"
+    r"|choos|wrote|report|express|want|need|sought|seek|chose|said|told|inquir)(?:e[sd]?|s|ed|ing)?\b",
+    re.IGNORECASE,
+)
+"""Verbs that only tell that something was said; every summary brings them along."""
+
+
+@dataclass(eq=False, repr=False)
+class SessionSummariser(AskingModel):
+    """What a session was about, as one memory of at most ``chars_max`` characters, asked for when it has ended.
+
+    It is made of whole sentences, each of which must rest on the user's own words; the others are left out. It carries
+    the session's key, so that a session that goes on gets a new version of it and not a second one.
+
+    Of a session its newest ``turns_max`` turns are shown, and of all their texts together ``text_chars_max``
+    characters, the newest first; a session of fewer than ``turns_min`` turns has none. ``custom_instructions`` and
+    ``categories`` are as for facts."""
+
+    name = "summary"
+
+    _: KW_ONLY
+    chars_max: int = 500
+    turns_min: int = 2
+    turns_max: int = 50
+    text_chars_max: int = 12_000
+    custom_instructions: str = ""
+    categories: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        rules = _SUMMARY_RULES.format(chars_max=self.chars_max)
+        self._rules = "\n\n".join([rules, *operators_rules(self.custom_instructions, self.categories)])
+
+    async def summarise(self, turns: Sequence[Turn]) -> Fact | None:
+        """The summary of one session's turns, oldest first; None when there is nothing to tell. Raises ModelError."""
+        shown = self._shown(turns)
+        if len(shown) < self.turns_min:
+            return None
+        answer = await self._answer(self._rules, within("conversation", map(_as_told, shown)), SUMMARY_SCHEMA, shown)
+        content = await asyncio.to_thread(self._content, answer, shown)
+        last, began_at = turns[-1], turns[0].opened_at
+        if not content:
+            return None
+        return Fact(MemoryType.EPISODIC, content, last.id, occurred_at=began_at, key=session_key(last.scope))
+
+    def _content(self, answer: str, shown: Sequence[Turn]) -> str:
+        return grounded(parse_summary(answer), SourceText(text_of(shown)), chars_max=self.chars_max)
+
+    def _shown(self, turns: Sequence[Turn]) -> list[Turn]:
+        shown: list[Turn] = []
+        room = self.text_chars_max
+        for turn in reversed(turns[-self.turns_max :]):
+            room -= len(turn.user_text) + len(turn.answer or "") // 4
+            if room < 0 and shown:
+                break
+            shown.insert(0, turn)
+        return shown
+
+
+def session_key(scope: Scope) -> str:
+    """Under which the summary of a session is found again: one for each project and agent of the session.
+
+    A batch has turns of one project and agent only, so no summary tells of another's. Names are escaped: no two scopes
+    share a key, whatever signs are in them."""
+    of = [scope.project or "", scope.session or "", *([scope.agent] if scope.agent else [])]
+    return KEY_PREFIX + "/".join(name.replace("%", "%25").replace("/", "%2F") for name in of)
+
+
+def parse_summary(answer: str) -> str:
+    """The text of ``{"summary": text}`` somewhere in an answer. Raises ModelRefused when it is not there."""
+    for value in json_values(answer):
+        if isinstance(value, dict) and isinstance(value.get("summary"), str):
+            return str(value["summary"])
+    raise ModelRefused("no summary in the answer")
+
+
+def grounded(summary: str, said: SourceText, *, chars_max: int) -> str:
+    """The sentences that speak of the user in the user's words and language, as many as fit."""
+    kept = ""
+    for sentence in _SENTENCE_END.split(" ".join(summary.split())):
+        told = _THE_USER.sub("User", sentence.strip())
+        longer = f"{kept} {told}".strip()
+        subject = _USER.match(told)
+        if subject is None or len(longer) > chars_max:
+            continue
+        if said.grounds(_NARRATION.sub(" ", told[subject.end() :]), share_min=GROUNDED_SHARE_MIN):
+            kept = longer
+    return kept
+
+
+def _as_told(turn: Turn) -> str:
+    said: dict[str, object] = {"user": turn.user_text}
+    if turn.answer:
+        said["assistant"] = turn.answer[: max(200, len(turn.answer) // 4)]
+    return as_line(said)

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from semmem.extraction.answers import read_answer
-from semmem.extraction.event_time import DatedText
-from semmem.extraction.phrasing import ShownTexts, TurnText
+from semmem.extraction.phrasing import DatedText, ShownTexts, TurnText
 from semmem.memory import Fact, MemoryType, Standing, Turn
 from semmem.ports.errors import ModelRefused
 from semmem.text.grounding import SourceText
@@ -50,8 +49,7 @@ def read_items(answer: str) -> tuple[list[Item], list[Item], bool]:
 
     Of each note ``{"wrong": number, "why": text}``, None for what is no number.
     Takes ``{"facts": [...]}``, a bare array or bare items; lists of texts; facts grouped by type or by turn; each
-    alone, fenced, amid prose, or not quite JSON. Raises ModelRefused when nothing in it is JSON of that kind.
-    """
+    alone, fenced, amid prose, or not quite JSON. Raises ModelRefused when nothing in it is JSON of that kind."""
     values, cut = read_answer(answer)
     items: list[Item] = []
     answered = False
@@ -69,14 +67,12 @@ def parse_items(answer: str) -> list[Item]:
     return read_items(answer)[0]
 
 
-def type_of(name: object) -> MemoryType:
-    """The kind that a word means; semantic where it is no word of ours."""
-    return _kind(name) or MemoryType.SEMANTIC
-
-
 def _kind(name: object) -> MemoryType | None:
-    word = name.strip().casefold() if isinstance(name, str) else ""
-    return next((kind for beginning, kind in _KINDS.items() if word.startswith(beginning)), None)
+    return next((kind for beginning, kind in _KINDS.items() if _word(name).startswith(beginning)), None)
+
+
+def _word(value: object) -> str:
+    return value.strip().casefold() if isinstance(value, str) else ""
 
 
 def _items(value: object, shared: Mapping[str, Any], depth: int) -> Iterator[Item]:
@@ -164,8 +160,7 @@ def wrong_notes(named: Sequence[Item], shown: Collection[int]) -> tuple[frozense
     items of ``read_items``, which count from 1.
 
     A pasted text may steer a model. So what has no reason, or a number that was not shown, is passed over, and so is an
-    answer that does away with most of what a conversation told.
-    """
+    answer that does away with most of what a conversation told."""
     ignored: Counter[str] = Counter()
     places: set[int] = set()
     for item in named:
@@ -190,6 +185,7 @@ _IMPORTANCE_WORDS = {"critical": 0.9, "very high": 0.9, "high": 0.8, "medium": 0
 CONTENT_CHARS_MAX = 1000
 """Of a content, as much is phrased and read for a time; facts are shorter, and the screen refuses longer ones."""
 TOPIC_CHARS_MAX = 30
+"""A topic is one or two words; what is longer or is no word is none."""
 EXPIRY_GRACE_S = 86_400.0
 """The user's own clock is not known, so a day passes before what held until Friday is no longer true."""
 
@@ -215,9 +211,8 @@ class Facts:
     def of(self, items: Sequence[Item]) -> Iterator[Fact]:
         """The facts of the items, in order, each content once. Items of no turn, without a text, and about the machine
         that answered give none."""
-        most = max(
-            (abs(number) for item in items if (number := _number(item.get("importance"))) is not None), default=1
-        )
+        counted = [_number(item.get("importance")) for item in items]
+        most = max((abs(number) for number in counted if number is not None), default=1)
         seen: set[str] = set()
         for item in items:
             fact = self._fact(item, most)
@@ -235,8 +230,9 @@ class Facts:
             phrased = self._texts[turn.id].phrased(content, _text(item.get("subject")))
         if phrased is None:
             return None
-        kind, standing = type_of(item.get("type")), _standing(item.get("standing"))
-        said = content[:CONTENT_CHARS_MAX]
+        kind = _kind(item.get("type")) or MemoryType.SEMANTIC
+        standing = next((each for each in Standing if each == _word(item.get("standing"))), None)
+        topic, said = _word(item.get("topic")), content[:CONTENT_CHARS_MAX]
         return Fact(
             type=kind,
             content=phrased,
@@ -245,7 +241,7 @@ class Facts:
             occurred_at=self._dated[turn.id].event_time(said, _text(item.get("when"))),
             standing=standing,
             expires_at=_expires_at(_text(item.get("until")), turn, kind, standing),
-            topic=_topic(item.get("topic")),
+            topic=topic if len(topic) <= TOPIC_CHARS_MAX and _TOPIC.fullmatch(topic) else "",
         )
 
     def _turn(self, item: Item) -> Turn | None:
@@ -267,17 +263,6 @@ def line_of(item: Item) -> int | None:
 
 def _text(value: object) -> str:
     return value[:CONTENT_CHARS_MAX] if isinstance(value, str) else ""
-
-
-def _standing(value: object) -> Standing | None:
-    word = value.strip().casefold() if isinstance(value, str) else ""
-    return next((standing for standing in Standing if standing == word), None)
-
-
-def _topic(value: object) -> str:
-    """One or two words in lower case; nothing for what is longer or is no word."""
-    word = value.strip().casefold() if isinstance(value, str) else ""
-    return word if len(word) <= TOPIC_CHARS_MAX and _TOPIC.fullmatch(word) else ""
 
 
 def _number(value: object) -> float | None:
@@ -310,8 +295,7 @@ def _importance(value: object, most: float) -> float:
 def _expires_at(until: str, turn: Turn, kind: MemoryType, standing: Standing | None) -> float | None:
     """When it ceases to be true: only where the user said "until" and these very words, which name one time.
 
-    What happened stays so, and what somebody must not does not end by itself.
-    """
+    What happened stays so, and what somebody must not does not end by itself."""
     until = _UNTIL.sub("", until.strip(), count=1).strip(" .")
     if not until or kind is MemoryType.EPISODIC or standing is Standing.MUST:
         return None

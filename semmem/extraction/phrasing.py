@@ -1,22 +1,28 @@
-"""A language model's statement about the user, phrased as memories are.
+"""A statement about the user as memories have it: its words, and the time of what it tells.
 
 Models call the user by name, by "the user", by "I" or by nothing at all, in whatever language they please. English
 statements begin with "User" or with whom they are about; where that cannot be had without guessing, and in every other
 language, the user's own sentence says it, within quotes: it is never half translated, and never another's.
+
+When what a fact tells of happened, or will, is read from its own words, as of the day they were said. "in May" may be
+the last one or the next, and only the verb tells: "moved in May" is past, "leaves in May" is to come, "gets hay fever
+in May" is no event at all. What comes every year has no date either.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 
-from semmem.extraction.event_time import SENTENCE, SENTENCES_MAX
 from semmem.text import stop_words
 from semmem.text.grounding import content_words, numbers
 from semmem.text.quoting import is_quoted, quoted, unquoted
-from semmem.text.verbs import IRREGULAR_VERBS, SAME_FORM
+from semmem.text.stems import IRREGULAR_VERBS, SAME_FORM
+from semmem.text.times import Interval, Towards, intervals, leaning
 from semmem.text.words import words
 
 WORDS_MAX = 14
@@ -42,9 +48,8 @@ _UNPLAIN = re.compile(
 )
 _MODALS = frozenset("can could will would shall should may might must cannot".split())
 _ADVERBS = frozenset("no longer never not always also just still often usually now already really only".split())
-_PAST = (
-    {form for forms in IRREGULAR_VERBS.values() for form in forms} | {"was", "had", "did"}
-) - IRREGULAR_VERBS.keys()
+_IRREGULAR = frozenset(form for forms in IRREGULAR_VERBS.values() for form in forms)
+_PAST = (_IRREGULAR | {"was", "had", "did"}) - IRREGULAR_VERBS.keys()
 _OTHER_PERSON = {"am": "is", "are": "is", "have": "has"}
 
 
@@ -68,11 +73,7 @@ def third_person(passage: str) -> str | None:
 
 def written_out(text: str) -> str:
     """The text with contractions written out: "I'm" as "I am", "dont" as "do not"."""
-    return _WORD.sub(_written_out, text.replace("’", "'"))
-
-
-def _written_out(match: re.Match[str]) -> str:
-    return _WRITTEN_OUT.get(match[0].lower(), match[0])
+    return _WORD.sub(lambda match: _WRITTEN_OUT.get(match[0].lower(), match[0]), text.replace("’", "'"))
 
 
 def _of_user(words: list[str]) -> str | None:
@@ -154,28 +155,27 @@ class ShownTexts:
         self._answers = tuple(answers)
 
     @cached_property
-    def introduced(self) -> frozenset[str]:
+    def _introduced(self) -> frozenset[str]:
         """The names by which the user called themselves, in lower case."""
         groups = (found for text in self._texts for found in _INTRODUCED.findall(text))
         return frozenset(name.casefold() for found in groups for name in found if name)
 
     @cached_property
-    def said(self) -> frozenset[str]:
+    def _said(self) -> frozenset[str]:
         """Every word of the user's, in lower case."""
         return frozenset(word for text in self._texts for word in words(text, chars_max=None))
 
     @cached_property
-    def answered(self) -> frozenset[str]:
-        """Every word of the answers."""
+    def _answered(self) -> frozenset[str]:
         return frozenset(word for text in self._answers for word in words(text, chars_max=None))
 
     def is_the_user(self, name: str, subject: str) -> bool:
         """Whether a name that begins a statement is the user's own: they gave it, or they spoke of nobody of that name
         and were called so in an answer, or by the model that was asked."""
         first = name.partition(" ")[0].casefold()
-        if first in self.introduced:
+        if first in self._introduced:
             return True
-        return not set(words(name)) & self.said and (first in self.answered or subject.startswith(first))
+        return self._said.isdisjoint(words(name)) and (first in self._answered or subject.startswith(first))
 
 
 class TurnText:
@@ -200,8 +200,11 @@ class TurnText:
             return self._own_sentence(content, foreign=True) or content
         if match := _USER.match(content):
             return f"User{_OF if match['of'] else ''}{content[match.end() :]}"
-        if _FIRST.match(content) or _ADDRESSED.match(content):
-            return _in_third_person(content) or self._own_sentence(content, foreign=False) or content
+        if _FIRST.match(content):
+            return third_person(content) or self._own_sentence(content, foreign=False) or content
+        if _ADDRESSED.match(content):
+            first = _SECOND.sub(_as_first, content)
+            return third_person(first[:1].upper() + first[1:]) or self._own_sentence(content, foreign=False) or content
         if _POINTS.match(content):
             return self._own_sentence(content, foreign=False) or content
         return self._with_a_subject(content, about)
@@ -255,8 +258,7 @@ class TurnText:
         """The user's own sentence that says the same, quoted.
 
         In English it has half of the statement's words. In another language, whose endings no stemmer here knows, it
-        has one that the others have not, or is the only one.
-        """
+        has one that the others have not, or is the only one."""
         telling, values = content_words(content) - _GRAMMAR, numbers(content)
         shared = [len(held & telling) + len(counted & values) for _, held, counted in self._sentences]
         most = max(shared, default=0)
@@ -283,14 +285,89 @@ class TurnText:
         return [(piece, content_words(piece), numbers(piece)) for piece in fitting[:SENTENCES_MAX]]
 
 
-def _in_third_person(content: str) -> str | None:
-    """What is told in the first or in the second person, as far as that can be said word by word."""
-    if _ADDRESSED.match(content):
-        content = _SECOND.sub(_as_first, content)
-        content = content[:1].upper() + content[1:]
-    return third_person(content)
-
-
 def _as_first(match: re.Match[str]) -> str:
     word = {"of": "my", "are": "I am", "have": "I have", "you": "I" if match.start() == 0 else "me"}
     return word[match.lastgroup or "you"]
+
+
+LONGEST_S = 366 * 86_400.0
+"""A time longer than a year ("since 2015", "before the war") is no date of anything."""
+SENTENCES_MAX = 200
+"""Of the user's text, as many sentences are looked at for the one that a fact comes from."""
+SENTENCE_CHARS_MAX = 500
+
+_FORMS = json.loads(Path(__file__).with_name("event_time.json").read_text("utf-8"))
+_AGAIN, _ARRANGED, _COMING = (
+    re.compile("|".join(_FORMS[name]), re.IGNORECASE) for name in ("again", "arranged", "coming")
+)
+"""What comes again and again; what is fixed for a time; what is said of what is to come. They are data."""
+SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
+
+
+def event_time(statement: str, said_at: float) -> float | None:
+    """The beginning of the one time that a statement about the user names, None when it is no event with a date.
+
+    Seconds since the epoch, UTC; ``said_at`` is when it was said."""
+    return _start(statement, _towards(statement), said_at)
+
+
+class DatedText:
+    """What the user said in one turn, against which the times of a language model's facts are held.
+
+    ``said_at`` is when; the text is read once, when a fact first has a time."""
+
+    def __init__(self, said: str, said_at: float) -> None:
+        self._said = said
+        self._said_at = said_at
+
+    def event_time(self, statement: str, when: str = "") -> float | None:
+        """The event time of a statement by a model. ``when`` is what the model took for the time, in the user's words.
+
+        A time that the user did not name is replaced by that of the user's own sentence."""
+        towards = _towards(statement)
+        told = _start(statement, towards, self._said_at)
+        if told is None and not when:
+            return None
+        if told is None:
+            told = _start(when, towards, self._said_at)
+        if told is not None and any(named.start <= told < named.end for named in self._named):
+            return told
+        content = content_words(statement)
+        source, _ = max(self._sentences, key=lambda sentence: len(sentence[1] & content), default=("", None))
+        return event_time(source, self._said_at)
+
+    @cached_property
+    def _sentences(self) -> list[tuple[str, set[str]]]:
+        """With what they are about."""
+        sentences = [sentence[:SENTENCE_CHARS_MAX] for sentence in SENTENCE.split(self._said, SENTENCES_MAX)]
+        return [(sentence, content_words(sentence)) for sentence in sentences[:SENTENCES_MAX] if sentence]
+
+    @cached_property
+    def _named(self) -> list[Interval]:
+        directions: tuple[Towards, ...] = ("past", "future")
+        return [named for each in directions for named in intervals(self._said, self._said_at, towards=each)]
+
+
+def _start(text: str, towards: Towards | None, said_at: float) -> float | None:
+    """Where the direction is not known, what names the same time in both is enough."""
+    if _AGAIN.search(text):
+        return None
+    past = intervals(text, said_at, towards="past")
+    future = intervals(text, said_at, towards="future")
+    named = future if towards == "future" else past
+    if len(named) != 1 or (towards is None and past != future) or named[0].end - named[0].start > LONGEST_S:
+        return None
+    return named[0].start
+
+
+def _towards(statement: str) -> Towards | None:
+    """Which way a statement looks; None when its verb does not tell."""
+    if _ARRANGED.search(statement) or leaning(statement) == "future":
+        return "future"
+    if any(word in _PASTS or (len(word) > 4 and word.endswith("ed")) for word in words(statement)):
+        return "past"
+    return "future" if _COMING.search(statement) else None
+
+
+_PASTS = (_IRREGULAR | {"was", "were"}) - SAME_FORM - {"saw"} | {"quit"}
+"""What tells of the past by itself. "saw" may be a tool; people who "quit" have done so."""

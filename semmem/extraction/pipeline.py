@@ -21,21 +21,21 @@ from typing import Protocol
 
 from semmem.extraction.candidate import Action, Candidate, Placed, keyed_id, memory_id
 from semmem.extraction.comparing import NO_OPINIONS
-from semmem.extraction.kept_passages import Keeping
-from semmem.extraction.model_judge import ModelJudge, Opinions
+from semmem.extraction.llm import ENDS, SessionSummariser
+from semmem.extraction.model_judge import ModelJudge, Opinions, Pair, Unsettled
 from semmem.extraction.reading import Read, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened
-from semmem.extraction.session_summary import ENDS, SessionSummariser
 from semmem.extraction.settling import Provisional, Settling
-from semmem.extraction.storing import Storing, extracted
+from semmem.extraction.storing import Keeping, Storing, extracted
 from semmem.extraction.unlearning import Unlearning
-from semmem.extraction.unsettled import Pair, Unsettled
 from semmem.memory import Fact, Memory
 from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError
 from semmem.ports.learning import Batch, BatchRecords, Extractor, ProvisionalRecords, Reviewed
 from semmem.text.grounding import SourceText
 
+New = tuple[Candidate, Screened]
+"""A fact ready to be stored, and the screen's ruling on it."""
 BACKOFF_FACTOR = 4
 """Each wait between two tries is this much longer: with the defaults five tries span 81 minutes of an outage."""
 TAKE_UP_S = 0.05
@@ -44,6 +44,15 @@ TAKE_UP_S = 0.05
 
 class LearningRecords(BatchRecords, ProvisionalRecords, Protocol):
     """What learning needs of the journal."""
+
+
+@dataclass(slots=True)
+class _Try:
+    """One try at a batch. ``told``: what its turns were made into at once, as far as is known by now."""
+
+    batch: Batch
+    told: Provisional
+    tally: Tally
 
 
 @dataclass(eq=False, repr=False)
@@ -57,8 +66,7 @@ class Learning:
     fails, the batch goes on without. ``passages`` keeps what was said, before anybody is asked what it means, and
     ``unlearning`` lets go what the user asks to forget.
     ``local_engine`` is the name of the extractor that reads turns at once: another one is a model's, which may name
-    what was learnt at once as wrong.
-    """
+    what was learnt at once as wrong."""
 
     journal: LearningRecords
     storing: Storing
@@ -89,79 +97,64 @@ class Learning:
     async def _learn(self, batch: Batch) -> BatchResult:
         if batch.attempt > self.attempts_max:
             return await self._give_up(batch, BatchResult("gave_up", cause="attempts"))
-        tally = Tally()
-        told = await self.settling.of(batch.scope.user, batch.turns)
-        read = await asyncio.to_thread(self.reader.read, told.readable(batch))
+        one = _Try(batch, await self.settling.of(batch.scope.user, batch.turns), Tally())
+        read = await asyncio.to_thread(self.reader.read, one.told.readable(batch))
         if self.passages is not None:
             asked_at = max((request.turn.opened_at for request in read.forget), default=0.0)
-            tally.passages.update(await self.passages.keep(read.own_turns, batch.id, no_gist_until=asked_at))
+            one.tally.passages.update(await self.passages.keep(read.own_turns, batch.id, no_gist_until=asked_at))
         try:
-            facts, wrong = await self._facts(batch, read, told, tally)
+            facts, wrong = await self._facts(one, read)
         except ModelRefused as error:
-            failed = BatchResult("extraction_failed", engine=tally.engine, cause=type(error).__name__)
+            failed = BatchResult("extraction_failed", engine=one.tally.engine, cause=type(error).__name__)
             return await self._give_up(batch, failed)
-        told = await self.settling.of(batch.scope.user, batch.turns)  # a model takes its time
-        if not told.allows(read.shown):
-            read = await asyncio.to_thread(self.reader.read, told.readable(batch))
-        await self._apply(batch, read.weighed(facts), wrong, read.said, told, tally)
+        one.told = await self.settling.of(batch.scope.user, batch.turns)  # a model takes its time
+        if any(turn.id in one.told.shut for turn in read.shown.turns):
+            read = await asyncio.to_thread(self.reader.read, one.told.readable(batch))
+        await self._apply(one, read.weighed(facts), wrong, read.said)
         if self.unlearning is not None:
             for placed, _ in await self.unlearning.obey(read.forget, hold=batch.id, now=self.storing.clock()):
-                tally.went(placed)
-        return await self._finish(batch, tally.result(earlier=batch.applied))
+                one.tally.went(placed)
+        return await self._finish(batch, one.tally.result(earlier=batch.applied))
 
-    async def _apply(
-        self,
-        batch: Batch,
-        facts: Sequence[Fact],
-        wrong: Mapping[str, str],
-        said: SourceText,
-        told: Provisional,
-        tally: Tally,
-    ) -> None:
-        """Store what is left of the facts, and settle what the turns were made into at once.
-
-        Facts are screened again before they are stored, since an earlier try may have saved them under other settings.
-        """
+    async def _apply(self, one: _Try, facts: Sequence[Fact], wrong: Mapping[str, str], said: SourceText) -> None:
+        """Store what is left of the facts, and settle what the turns were made into at once. Facts are screened again
+        before they are stored, since an earlier try may have saved them under other settings."""
+        batch = one.batch
         verdicts = await self.storing.verdicts(facts, said)
         left = range(batch.applied, len(facts))
-        news = [await self._candidate(batch, index, facts[index], verdicts[index], told, tally) for index in left]
+        news = [await self._candidate(one, index, facts[index], verdicts[index]) for index in left]
         opinions, pairs, was_aside = await self._opinions(batch, news)
         if was_aside:
-            told, news = await self._as_it_is_now(batch, news, tally)
+            news = await self._as_it_is_now(one, news)
         kept = [index for index in range(batch.applied) if verdicts[index].outcome in (Ruling.KEEP, Ruling.REDACT)]
         says = {memory_id(batch.id, index): verdicts[index].content for index in kept}
         for index, new in zip(left, news, strict=True):
             if new is not None:
-                says |= await self._store(batch, *new, opinions, told, tally)
+                placed = await self.storing.put(*new, partial(self._put, one, *new, opinions), one.tally)
+                says |= {placed.id: new[0].fact.content} if placed is not None and placed.id else {}
             await self.journal.mark_applied(batch.id, index + 1)
         if self.unsettled is not None:
-            tally.went(await self.unsettled.settle(pairs, opinions, batch=batch.id, now=self.storing.clock()))
-        await self._settle(batch, told, says, wrong, tally)
+            one.tally.went(await self.unsettled.settle(pairs, opinions, batch=batch.id, now=self.storing.clock()))
+        await self._settle(one, says, wrong)
 
-    async def _settle(
-        self, batch: Batch, told: Provisional, says: Mapping[str, str], wrong: Mapping[str, str], tally: Tally
-    ) -> None:
-        now = self.storing.clock()
-        for placed, memory in await self.settling.settle(told, says, wrong=wrong, batch=batch.id, now=now):
-            tally.settle(placed, memory)
+    async def _settle(self, one: _Try, says: Mapping[str, str], wrong: Mapping[str, str]) -> None:
+        batch, now = one.batch, self.storing.clock()
+        for placed, memory in await self.settling.settle(one.told, says, wrong=wrong, batch=batch.id, now=now):
+            one.tally.settle(placed, memory)
         for placed, memory in await self.settling.settle_overdue(batch.scope.user, batch=batch.id, now=now):
-            tally.settle(placed, memory)
+            one.tally.settle(placed, memory)
 
-    async def _facts(
-        self, batch: Batch, read: Read, told: Provisional, tally: Tally
-    ) -> tuple[Sequence[Fact], Mapping[str, str]]:
+    async def _facts(self, one: _Try, read: Read) -> tuple[Sequence[Fact], Mapping[str, str]]:
         """The facts, and by id what a model named as wrong. Of an earlier try only the facts are known: what it named
         stays."""
-        if batch.facts is not None:
-            return batch.facts, {}
-        shown = read.shown
-        turn_ids = {turn.id for turn in shown.turns}
-        notes = told.notes(shown)
-        found = await self._extract(shown, notes, tally)
-        facts = await self.storing.screened(found.facts, turn_ids, read.said, tally)
-        facts += await self._summary(shown, tally)
+        if one.batch.facts is not None:
+            return one.batch.facts, {}
+        shown, notes = read.shown, one.told.notes(read.shown)
+        found = await self._extract(shown, notes, one.tally)
+        facts = await self.storing.screened(found.facts, {turn.id for turn in shown.turns}, read.said, one.tally)
+        facts += await self._summary(shown, one.tally)
         await self.journal.save_facts(shown.id, facts)
-        tally.ignored.update(found.ignored)
+        one.tally.ignored.update(found.ignored)
         return facts, {notes[place].id: notes[place].content for place in found.wrong}
 
     async def _extract(self, shown: Batch, notes: Sequence[Memory], tally: Tally) -> Reviewed:
@@ -215,24 +208,21 @@ class Learning:
                 return
             await asyncio.sleep(TAKE_UP_S)
 
-    async def _candidate(
-        self, batch: Batch, index: int, fact: Fact, verdict: Screened, told: Provisional, tally: Tally
-    ) -> tuple[Candidate, Screened] | None:
+    async def _candidate(self, one: _Try, index: int, fact: Fact, verdict: Screened) -> New | None:
         """One fact ready to be stored."""
+        batch = one.batch
         turn = next((turn for turn in batch.turns if turn.id == fact.turn_id), None)
-        if fact.turn_id in told.shut:
-            tally.actions[Action.FORGOTTEN.value] += 1
+        if fact.turn_id in one.told.shut:
+            one.tally.actions[Action.FORGOTTEN.value] += 1
             return None
         if turn is None or verdict.outcome is Ruling.REJECT or (fact.key and verdict.outcome is Ruling.QUARANTINE):
-            tally.rejected[verdict.reason or "unknown_turn"] += 1
+            one.tally.rejected[verdict.reason or "unknown_turn"] += 1
             return None
         new_id = memory_id(batch.id, index) if fact.key is None else keyed_id(batch.scope.user, fact.key)
         screened = replace(fact, content=verdict.content)
         return await self.storing.candidate(screened, turn, new_id, batch.id), verdict
 
-    async def _opinions(
-        self, batch: Batch, news: Sequence[tuple[Candidate, Screened] | None]
-    ) -> tuple[Opinions, Sequence[Pair], bool]:
+    async def _opinions(self, batch: Batch, news: Sequence[New | None]) -> tuple[Opinions, Sequence[Pair], bool]:
         """What the model thinks of the facts that compete with others, and, as it is asked anyway, of the pairs that
         nobody has settled; and whether it was asked. Without it the rules' judgement stands."""
         facts = [entry[0] for entry in news if entry is not None and entry[1].outcome is not Ruling.QUARANTINE]
@@ -249,40 +239,27 @@ class Learning:
         except ModelError:
             return NO_OPINIONS, (), True
 
-    async def _as_it_is_now(
-        self, batch: Batch, news: Sequence[tuple[Candidate, Screened] | None], tally: Tally
-    ) -> tuple[Provisional, list[tuple[Candidate, Screened] | None]]:
-        """What the turns were made into, and the facts without those of turns that are shut, since others have learnt
-        and erased while a model was asked."""
-        told = await self.settling.of(batch.scope.user, batch.turns)
+    async def _as_it_is_now(self, one: _Try, news: Sequence[New | None]) -> list[New | None]:
+        """The facts without those of turns that are shut, since others have learnt and erased while a model was asked.
+        What the turns were made into is read again."""
+        one.told = await self.settling.of(one.batch.scope.user, one.batch.turns)
         now = self.storing.clock()
-        left: list[tuple[Candidate, Screened] | None] = []
+        left: list[New | None] = []
         for entry in news:
-            if entry is not None and entry[0].turn.id in told.shut:
-                tally.actions[Action.FORGOTTEN.value] += 1
-                left.append(None)
-            else:
-                left.append(None if entry is None else (replace(entry[0], now=now), entry[1]))
-        return told, left
+            if entry is not None and entry[0].turn.id in one.told.shut:
+                one.tally.actions[Action.FORGOTTEN.value] += 1
+                entry = None
+            left.append(None if entry is None else (replace(entry[0], now=now), entry[1]))
+        return left
 
-    async def _store(
-        self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional, tally: Tally
-    ) -> dict[str, str]:
-        """Store one fact; its text by the id of the memory that says it now, if one does."""
-        place = partial(self._put, batch, new, verdict, opinions, told)
-        placed = await self.storing.put(new, verdict, place, tally)
-        return {placed.id: new.fact.content} if placed is not None and placed.id else {}
-
-    async def _put(
-        self, batch: Batch, new: Candidate, verdict: Screened, opinions: Opinions, told: Provisional
-    ) -> Placed:
+    async def _put(self, one: _Try, new: Candidate, verdict: Screened, opinions: Opinions) -> Placed:
         if verdict.outcome is Ruling.QUARANTINE:
             return Placed(await self.storing.dedup.quarantine(new, verdict.reason))
         if new.fact.key is not None:
             return Placed(await self._put_summary(new))
-        if batch.attempt > 1 and await self.storing.dedup.holds(new):
-            return Placed(Action.CREATED, id=new.id)
-        return await self.settling.place(new, told, opinions)
+        if one.batch.attempt > 1 and await self.storing.dedup.stored(one.batch.scope.user, new.id) is not None:
+            return Placed(Action.CREATED, id=new.id)  # by an earlier try; it may have been changed since
+        return await self.settling.place(new, one.told, opinions)
 
     async def _put_summary(self, new: Candidate) -> Action:
         """Not when a memory of its session was forgotten since it was made: looked at again when it is stored, since
@@ -311,7 +288,7 @@ class Learning:
         tally = Tally()
         with suppress(SemmemError):
             told = await self.settling.of(batch.scope.user, batch.turns)
-            await self._settle(batch, told, {}, {}, tally)
+            await self._settle(_Try(batch, told, tally), {}, {})
         given_up = replace(
             result, stored=tally.stored, actions=tally.actions, removals=tuple(tally.removals), pairs=tally.pairs
         )

@@ -14,8 +14,8 @@ from msgspec import structs
 from semmem.extraction.voice.hearing import DETAIL, Heard, heard, units
 from semmem.memory import Fact, Turn
 from semmem.ports.learning import Batch
-from semmem.text.courtesies import behind_courtesies
 from semmem.text.grounding import SourceText
+from semmem.text.words import behind_courtesies
 
 SUBJECT_CHARS_MAX = 200
 _END = re.compile(
@@ -53,9 +53,9 @@ def asked_of(text: str) -> Asked:
         if unit.quoted:
             continue
         pieces = [piece.strip() for piece in _PIECE.split(said)[:PIECES_MAX]]
-        if any(_first(_forms().not_kept, piece) for piece in pieces):
+        if any(_first("not_kept", piece) for piece in pieces):
             return Asked("")
-        found = next(filter(None, (_first(_forms().requests, each) for each in (said, *pieces))), None)
+        found = next(filter(None, (_first("requests", each) for each in (said, *pieces))), None)
         subject, cut = ("", 0) if found is None else _cut(found["s"])
         if found is not None and subject:
             forget += [part for part in _AND.split(subject) if part][:PARTS_MAX]
@@ -66,10 +66,10 @@ def asked_of(text: str) -> Asked:
     return Asked("\n".join([*kept, text[end:].lstrip(" ,;.!?")]).strip(), tuple(forget), len(found_units) == 1)
 
 
-def _first(forms: tuple[re.Pattern[str], ...], said: str) -> re.Match[str] | None:
-    """The first form that the text has, behind as many words of courtesy as can be."""
+def _first(name: str, said: str) -> re.Match[str] | None:
+    """The first form of that name that the text has, behind as many words of courtesy as can be."""
     stages = [said[place:] for place in behind_courtesies(said)]
-    return next((found for stage in stages for form in forms if (found := form.match(stage))), None)
+    return next((found for stage in stages for form in _forms()[name] if (found := form.match(stage))), None)
 
 
 def _cut(said: str) -> tuple[str, int]:
@@ -81,30 +81,20 @@ def _cut(said: str) -> tuple[str, int]:
 
 
 def _without_tails(said: str) -> str:
-    while (shorter := _forms().tails.sub("", said).rstrip(" .!?,;。！？，…'\"")) != said:
+    (tails,) = _forms()["tails"]
+    while (shorter := tails.sub("", said).rstrip(" .!?,;。！？，…'\"")) != said:
         said = shorter
     return said
 
 
-@dataclass(frozen=True, slots=True)
-class _Forms:
-    requests: tuple[re.Pattern[str], ...]
-    not_kept: tuple[re.Pattern[str], ...]
-    tails: re.Pattern[str]
-
-
 @cache
-def _forms() -> _Forms:
+def _forms() -> dict[str, tuple[re.Pattern[str], ...]]:
+    """``requests``, what is ``not_kept``, and ``tails``, which stand behind a request and say nothing."""
     lists = json.loads(Path(__file__).with_name("forget_requests.json").read_text("utf-8"))
-    return _Forms(
-        tuple(re.compile(rf"{form}$", re.IGNORECASE) for form in (_open_end(form) for form in lists["requests"])),
-        tuple(re.compile(form, re.IGNORECASE) for form in lists["not_kept"]),
-        re.compile(rf"(?:[\s,]+|(?<=[\u3040-\u30ff\u3400-\u9fff]))(?:{'|'.join(lists['tails'])})[\s.!?。！？]*$", re.I),
-    )
-
-
-def _open_end(form: str) -> str:
-    return form if form.endswith(".*") else rf"{form}[\s.!?。！？…]*"
+    ends = ((form, "" if form.endswith(".*") else r"[\s.!?。！？…]*") for form in lists["requests"])
+    tail = rf"(?:[\s,]+|(?<=[\u3040-\u30ff\u3400-\u9fff]))(?:{'|'.join(lists['tails'])})[\s.!?。！？]*$"
+    forms = {"requests": [f"{form}{end}$" for form, end in ends], "not_kept": lists["not_kept"], "tails": [tail]}
+    return {name: tuple(re.compile(form, re.IGNORECASE) for form in some) for name, some in forms.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,22 +131,11 @@ class Read:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """What is to be learnt from of what was heard, and what it asks to be forgotten."""
-
-    text: str
-    alone: bool
-    mixed: bool
-    forget: tuple[str, ...]
-
-
 @dataclass(eq=False, repr=False)
 class Reader:
     """Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end).
 
-    ``strip_block`` removes semmem's own injected block from a text, ``hear`` what others say in it.
-    """
+    ``strip_block`` removes semmem's own injected block from a text, ``hear`` what others say in it."""
 
     _: KW_ONLY
     strip_block: Callable[[str], str] = str
@@ -165,33 +144,27 @@ class Reader:
 
     def read(self, batch: Batch) -> Read:
         """The batch as an extractor sees it, and whose words are in it."""
-        found, context = self._heard(batch.turns), self._spoken(self._heard(batch.context))
-        turns = self._spoken(found)
-        mixed = frozenset(turn.id for turn, one in found if one.mixed)
-        doubted = frozenset(turn.id for turn, one in found if not one.alone)
+        found, context = [(turn, *self._heard(turn)) for turn in batch.turns], self.turns(batch.context)
+        turns = _spoken((turn, asked) for turn, _, asked in found)
+        mixed = frozenset(turn.id for turn, one, _ in found if one.mixed)
+        doubted = frozenset(turn.id for turn, one, _ in found if not one.alone)
         shown = replace(batch, turns=turns, context=context, mixed=mixed, doubted=doubted)
-        forget = [ForgetRequest(turn, subject) for turn, one in found for subject in one.forget]
+        orders = [(turn, asked) for turn, one, asked in found if one.alone or asked.single]
+        forget = [ForgetRequest(turn, subject) for turn, asked in orders for subject in asked.forget]
         return Read(shown, SourceText(text_of(turns), text_of(context)), tuple(forget))
 
     def turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         """Those turns in which the user said something, and what they said."""
-        return self._spoken(self._heard(turns))
+        return _spoken((turn, self._heard(turn)[1]) for turn in turns)
 
-    def _heard(self, turns: Sequence[Turn]) -> list[tuple[Turn, _Own]]:
-        return [(turn, self._own(turn)) for turn in turns]
+    def _heard(self, turn: Turn) -> tuple[Heard, Asked]:
+        text, half = self.strip_block(turn.user_text), self.turn_chars_max // 2
+        one = self.hear(text if len(text) <= self.turn_chars_max else f"{text[:half]}\n{text[-half:]}")
+        return one, asked_of(one.text)
 
-    def _own(self, turn: Turn) -> _Own:
-        one = self.hear(self._shorten(self.strip_block(turn.user_text)))
-        asked = asked_of(one.text)
-        return _Own(asked.rest, one.alone, one.mixed, asked.forget if one.alone or asked.single else ())
 
-    @staticmethod
-    def _spoken(found: Sequence[tuple[Turn, _Own]]) -> tuple[Turn, ...]:
-        return tuple(structs.replace(turn, user_text=one.text) for turn, one in found if one.text.strip())
-
-    def _shorten(self, text: str) -> str:
-        half = self.turn_chars_max // 2
-        return text if len(text) <= self.turn_chars_max else f"{text[:half]}\n{text[-half:]}"
+def _spoken(found: Iterable[tuple[Turn, Asked]]) -> tuple[Turn, ...]:
+    return tuple(structs.replace(turn, user_text=asked.rest) for turn, asked in found if asked.rest.strip())
 
 
 def text_of(turns: Iterable[Turn]) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from semmem.extraction.candidate import Action, Placed, Removal
+from semmem.extraction.model_judge import Settled
 from semmem.extraction.screen import Screened
-from semmem.extraction.unsettled import Settled
 from semmem.memory import Fact, Memory
 from semmem.ports.events import Event
 
@@ -25,8 +25,7 @@ class BatchResult:
     provisional memories that a model named as wrong in vain, by reason; ``passages`` counts those that were kept and
     those that were left out, by reason.
     Only this try's work is counted. ``cause`` is the name of the error class of a failure, ``engine`` the extractor
-    that was asked, empty when facts of an earlier try were used.
-    """
+    that was asked, empty when facts of an earlier try were used."""
 
     status: str
     stored: Mapping[str, int] = field(default_factory=dict)
@@ -55,8 +54,7 @@ class TurnLearnt(Event, frozen=True):
     """A turn was learnt from at once, or left to its batch; so many seconds after its answer had ended.
 
     ``result.status`` is that of a batch, or ``late`` (nothing was to be learnt any more), ``left``, ``failed``,
-    ``overflow``, or ``refused``: what was learnt from it was taken back.
-    """
+    ``overflow``, or ``refused``: what was learnt from it was taken back."""
 
     result: BatchResult
     seconds: float

@@ -8,27 +8,26 @@ kept as it was written, in quotation marks.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import groupby
 
 from cachetools import LRUCache
 
-from semmem.extraction.event_time import event_time
-from semmem.extraction.lasting.choose import Passage, passages
 from semmem.extraction.lasting.classifier import SIGNATURE, SIGNATURES, Judgement, judge
-from semmem.extraction.lasting.clauses import Clause, clauses, squeezed
-from semmem.extraction.lasting.features import features
-from semmem.extraction.phrasing import phrased
+from semmem.extraction.lasting.clauses import clauses, raised, squeezed
+from semmem.extraction.lasting.features import Clause, features
+from semmem.extraction.phrasing import event_time, phrased
 from semmem.extraction.work import BATCH_TOO_SLOW, IN_THREAD, reason
-from semmem.memory import Fact, Scope, Standing, Turn, Vector
+from semmem.memory import Fact, MemoryType, Scope, Standing, Turn, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow
 from semmem.ports.events import Announce, TurnsUnread, nobody_listens
 from semmem.ports.learning import Batch
 from semmem.ports.text_work import TextWork
-
-__all__ = ["LASTING_MIN", "RulesExtractor", "facts_in", "read_clauses"]
+from semmem.text.words import counted
 
 TEXT_CHARS_MAX = 16_000
 CLAUSES_PER_TURN_MAX = 40
@@ -70,8 +69,7 @@ class RulesExtractor:
     (``is_calibrated`` is false), the clauses are judged by their form alone. ``facts_per_batch``: facts kept of one
     batch, the first ones. ``text_chars_max``: characters read of one turn. ``work`` reads; it has ``turn_budget_s``
     seconds for a turn and ``batch_budget_s`` for those of a batch. A turn that takes longer is given up, once and for
-    all (the last ``GIVEN_UP_MAX`` are remembered): the others of its batch are read, and TurnsUnread is announced.
-    """
+    all (the last ``GIVEN_UP_MAX`` are remembered): the others of its batch are read, and TurnsUnread is announced."""
 
     name = "rules"
 
@@ -97,10 +95,8 @@ class RulesExtractor:
         return SIGNATURE if self.embedder is None or not self.is_calibrated else self.embedder.signature
 
     async def extract(self, batch: Batch) -> list[Fact]:
-        """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read.
-
-        Raises WorkUnavailable.
-        """
+        """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read. Raises
+        WorkUnavailable."""
         facts: list[Fact] = []
         left_s, vectors_left = self.batch_budget_s, CLAUSES_PER_BATCH_MAX
         for turn in batch.turns:
@@ -123,9 +119,8 @@ class RulesExtractor:
         if why or not found.clauses:
             return 0.0
         vectors = await self._vectors(found.clauses)
-        return max(
-            judgement.lasting for judgement in await asyncio.to_thread(judge, found.seen, vectors, self._signature)
-        )
+        judged = await asyncio.to_thread(judge, found.seen, vectors, self._signature)
+        return max(judgement.lasting for judgement in judged)
 
     async def _chosen(self, found: Reading, vectors: Sequence[Vector] | None, least: float) -> tuple[list[Fact], str]:
         """The facts of a turn that was read, or why there are none."""
@@ -133,11 +128,8 @@ class RulesExtractor:
             told = facts_of, found, vectors, least, self._signature
             return await self.work.run(*told, budget_s=self.turn_budget_s), ""
         except (WorkTooSlow, WorkLost) as error:
-            return [], self._give_up(found.turn, reason(error))
-
-    def _give_up(self, turn: Turn, why: str) -> str:
-        self._given_up[turn.id] = why
-        return why
+            why = self._given_up[found.turn.id] = reason(error)
+            return [], why
 
     async def _read(self, turn: Turn, left_s: float) -> tuple[Reading, float, str]:
         """What is seen in the turn, the seconds it took, and why it was not read."""
@@ -150,7 +142,8 @@ class RulesExtractor:
         try:
             found = await self.work.run(read_clauses, turn, self.text_chars_max, budget_s=budget_s)
         except (WorkTooSlow, WorkLost) as error:
-            return nothing, budget_s, self._give_up(turn, reason(error))
+            why = self._given_up[turn.id] = reason(error)
+            return nothing, budget_s, why
         return found, found.seconds, ""
 
     async def _vectors(self, found: Sequence[Clause]) -> list[Vector] | None:
@@ -178,21 +171,19 @@ def facts_of(
     ``signature``: what the vectors are of."""
     cut = max(least, FORMAL_MIN if vectors is None else LASTING_MIN)
     kept = passages(found.text, found.clauses, _judged(found, vectors, signature), cut=cut, near=NEAR_MIN)
-    facts = [_fact(passage, found.turn) for passage in kept]
-    return list({fact.content: fact for fact in facts}.values())
+    return list({fact.content: fact for fact in (_fact(passage, found.turn) for passage in kept)}.values())
 
 
 def _judged(found: Reading, vectors: Sequence[Vector] | None, signature: str) -> list[Judgement]:
     judged = judge(found.seen, vectors, signature)
-    if vectors is None or not any(UNSURE_MIN <= each.lasting < LASTING_MIN for each in judged):
+    unsure = [place for place, each in enumerate(judged) if UNSURE_MIN <= each.lasting < LASTING_MIN]
+    if vectors is None or not unsure:
         return judged
     by_form = judge(found.seen, None, signature)
-    return [
-        replace(each, lasting=LASTING_MIN)
-        if UNSURE_MIN <= each.lasting < LASTING_MIN and form.lasting >= FORM_SURE_MIN
-        else each
-        for each, form in zip(judged, by_form, strict=True)
-    ]
+    for place in unsure:
+        if by_form[place].lasting >= FORM_SURE_MIN:
+            judged[place] = replace(judged[place], lasting=LASTING_MIN)
+    return judged
 
 
 def _fact(passage: Passage, turn: Turn) -> Fact:
@@ -210,3 +201,146 @@ def _fact(passage: Passage, turn: Turn) -> Fact:
 def facts_in(text: str, *, chars_max: int = TEXT_CHARS_MAX) -> list[Fact]:
     """The facts that one message states about its author, judged by form alone."""
     return facts_of(read_clauses(Turn("", Scope("nobody"), 0, text, 0.0), chars_max), None)
+
+
+PASSAGE_CHARS_MAX = 198
+"""With its quotation marks a passage is a memory of at most 200 characters."""
+PASSAGE_CHARS_MIN = 3
+WORDS_ALONE_MIN = 4
+"""Fewer words, or Chinese or Japanese characters by half, are not understood alone: "14, not 12"."""
+_OPENING = re.compile(
+    r"(?:[\s,;:.!?()–—-]|(?:and|but|so|because|since|also|plus|oh|well|und|aber|y|et|mais|pero)\b)+", re.I
+)
+_OWN = re.compile(r"(?:i|we|my|our|ich|wir|mein\w*|unser\w*|je|nous|mon|ma|yo|mis?|eu|meu|minha)\b|j['’]|[我私]", re.I)
+_CLOSING = " ,;:–—-("
+
+Judged = tuple[Clause, Judgement]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """``text`` as written. ``clauses`` are those that made it worth keeping."""
+
+    text: str
+    clauses: tuple[Judged, ...]
+
+    @property
+    def best(self) -> Judgement:
+        """Of the surest clause; a decision is an event whatever it is about."""
+        best = max((judgement for _, judgement in self.clauses), key=lambda judgement: judgement.lasting)
+        return replace(best, type=MemoryType.EPISODIC) if is_decision(self.text) else best
+
+
+def passages(
+    text: str, found: Sequence[Clause], judged: Sequence[Judgement], *, cut: float, near: float
+) -> list[Passage]:
+    """What is kept of a message: in each sentence where one reaches ``cut``, from the first clause that reaches
+    ``near`` to the last one. What is too short to be understood is kept with what stands before it; what only asks for
+    something of the user's own is not; what the user asks to remember is."""
+    places = {clause.start: place for place, clause in enumerate(found)}
+    told = [(clause, _told(clause, judgement, cut)) for clause, judgement in zip(found, judged, strict=True)]
+    kept = [
+        _widened(text, run, found, places[run[0][0].start])
+        for _, sentence in groupby(told, key=lambda pair: pair[0].sentence)
+        for run in _runs_of(text, list(sentence), cut, near)
+    ]
+    return [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN and _says_something(passage)]
+
+
+def _says_something(passage: Passage) -> bool:
+    """Figures alone say nothing about anybody, unless somebody asks to keep them."""
+    return _has_letters(passage.text) or any(clause.to_keep or clause.requested for clause, _ in passage.clauses)
+
+
+def _told(clause: Clause, judgement: Judgement, cut: float) -> Judgement:
+    if clause.to_keep:
+        return replace(judgement, lasting=1.0)
+    if clause.requests or asks_for_own(clause.text):
+        return replace(judgement, lasting=0.0)
+    if clause.requested and (lasting := raised(judgement.lasting, plainly=clause.plainly)) >= cut:
+        return replace(judgement, lasting=lasting)
+    return judgement
+
+
+def _runs_of(text: str, sentence: list[Judged], cut: float, near: float) -> Iterator[list[Judged]]:
+    """The clauses of one sentence that are kept together."""
+    if all(judgement.lasting < cut for _, judgement in sentence):
+        return
+    kept = [index for index, (_, judgement) in enumerate(sentence) if judgement.lasting >= near]
+    whole = sentence[kept[0] : kept[-1] + 1]
+    if len(_written(text, whole[0][0].start, whole[-1][0].end)) <= PASSAGE_CHARS_MAX:
+        yield whole
+        return
+    run: list[Judged] = []
+    for index in kept:
+        if run and len(_written(text, run[0][0].start, sentence[index][0].end)) > PASSAGE_CHARS_MAX:
+            yield run
+            run = []
+        run.append(sentence[index])
+    yield run
+
+
+def _widened(text: str, run: list[Judged], found: Sequence[Clause], place: int) -> Passage:
+    """The run, which begins at that place, as a passage; with clauses before it while it is too short: neither long
+    enough to be understood nor says of whom it speaks. Whole words of it, as many as a memory has room for."""
+    start, end, sentence = run[0][0].start, run[-1][0].end, run[0][0].sentence
+    written = _written(text, start, end)
+    while place:
+        is_short = _OWN.match(written) is None and counted(written) < WORDS_ALONE_MIN
+        if not is_short and (_has_letters(written) or found[place - 1].sentence != sentence):
+            break
+        place -= 1
+        longer = _written(text, found[place].start, end)
+        if len(longer) > PASSAGE_CHARS_MAX:
+            break
+        written = longer
+    if len(written) > PASSAGE_CHARS_MAX:
+        cut = written[: PASSAGE_CHARS_MAX + 1]
+        written = cut.rpartition(" ")[0] or cut[:PASSAGE_CHARS_MAX]
+    return Passage(written, tuple(run))
+
+
+def _has_letters(written: str) -> bool:
+    return any(map(str.isalpha, written))
+
+
+def _written(text: str, start: int, end: int) -> str:
+    """Those characters on one line, without a conjunction before them and punctuation that goes on behind."""
+    written = " ".join(text[start:end].split())
+    opening = _OPENING.match(written)
+    written = written[opening.end() :] if opening and opening.end() < len(written) else written
+    return written.rstrip(_CLOSING)
+
+
+CHARS_READ = 400
+"""Of a clause; nobody writes longer ones."""
+
+_BE = "is|are|was|were|ist|sind|war|waren|est|sont|es|son|é|são"
+_MY = r"my|our|mein\w{0,2}|unser\w{0,2}|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|(?:[oa]s? )?(?:meus?|minhas?|noss[oa]s?)"
+_INTERROGATIVE = (
+    r"what|which|who|when|where|how|was|wie|wo|wer|wann|welche\w?|qu[ée]|cuál|cuándo|dónde|quién|quel\w{0,3}|où|quand"
+    r"|qui|qual|quando|onde|quem"
+)
+_ASKS_FOR_OWN = re.compile(
+    rf"\W*(?:[^:?!.]{{1,40}}: )?(?:(?:and|but|so|und|y|et|e) )?(?:{_INTERROGATIVE})"
+    rf"(?:'s|s|(?: \w+){{0,2}} (?:{_BE})) (?:{_MY})\b",
+    re.IGNORECASE,
+)
+_DECISION = re.compile(
+    r"\b(?:I|we)(?:'ve| have)?(?: (?:just|finally|now|all|both|already|eventually))? "
+    r"(?:decided|agreed|chose|chosen|settled on|opted|picked)\b"
+    r"|\b(?:hemos|he) decidido\b|\b(?:nous avons|j'ai) décidé\b"
+    r"|\b(?:ich habe|wir haben)\b[^.!?]{0,60}\b(?:entschieden|beschlossen)\b",
+    re.IGNORECASE,
+)
+
+
+def asks_for_own(clause: str) -> bool:
+    """Whether a clause asks what something of the user's own is ("what's my budget for the trip?")."""
+    text = clause[:CHARS_READ].replace("’", "'")
+    return clause.rstrip("\"'”’)） ").endswith(("?", "？")) and _ASKS_FOR_OWN.match(text) is not None
+
+
+def is_decision(passage: str) -> bool:
+    """Whether somebody tells that they decided something."""
+    return _DECISION.search(passage[:CHARS_READ].replace("’", "'")) is not None

@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,13 +50,11 @@ def screen(
     on_secret: Ruling = Ruling.REJECT,
     on_instruction: Ruling = Ruling.REJECT,
     own_markers: Collection[str] = (),
-    prompt_examples: Collection[str] = PROMPT_EXAMPLES,
 ) -> Screened:
     """Judge one fact against the user's text of its batch.
 
     As ``screen_text``, and then what holds for claims about somebody: a ``grounded_share_min`` of 0 turns the
-    grounding rule off. Further reasons: ``prompt_example``, ``not_a_sentence``, ``ungrounded``.
-    """
+    grounding rule off. Further reasons: ``prompt_example``, ``not_a_sentence``, ``ungrounded``."""
     verdict = screen_text(
         fact.content,
         chars_min=chars_min,
@@ -66,11 +65,12 @@ def screen(
     )
     if verdict.outcome is Ruling.REJECT or verdict.reason == "instruction":
         return verdict
-    if same_text(verdict.content) in {same_text(example) for example in prompt_examples}:
+    if same_text(verdict.content) in map(same_text, PROMPT_EXAMPLES):
         return Screened(Ruling.REJECT, "prompt_example")
     if not _is_sentence(verdict.content):
         return Screened(Ruling.REJECT, "not_a_sentence")
-    if grounded_share_min > 0 and not _is_grounded(verdict.content, said, grounded_share_min):
+    ground, told = SourceText(said) if isinstance(said, str) else said, verdict.content.replace(REDACTED, " ")
+    if grounded_share_min > 0 and not ground.grounds(told, share_min=grounded_share_min):
         return Screened(Ruling.REJECT, "ungrounded")
     return verdict
 
@@ -89,11 +89,10 @@ def screen_text(
     ``own_markers`` are strings that only semmem's own injected block holds. ``on_secret`` is reject, redact or
     quarantine (what is quarantined is redacted), ``on_instruction`` reject or quarantine: what happens to what is
     certainly an order to a model. What only may be one is quarantined in any case, for somebody to read.
-    Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``, ``instruction``.
-    """
+    Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``, ``instruction``."""
     content = _clean(text)
-    if reason := _wrong_length(content, chars_min, chars_max):
-        return Screened(Ruling.REJECT, reason)
+    if not chars_min <= len(content) <= chars_max:
+        return Screened(Ruling.REJECT, "too_short" if len(content) < chars_min else "too_long")
     if any(marker.casefold() in content.casefold() for marker in own_markers):
         return Screened(Ruling.REJECT, "own_block")
     redacted = redact(content)
@@ -126,24 +125,10 @@ def _clean(text: str) -> str:
 _UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
-def _wrong_length(content: str, chars_min: int, chars_max: int) -> str:
-    if len(content) < chars_min:
-        return "too_short"
-    return "too_long" if len(content) > chars_max else ""
-
-
 def _is_sentence(content: str) -> bool:
     """At least two words (scripts without spaces: two letters), and not a JSON value."""
     if content.startswith(("[", "{")):
-        try:
+        with suppress(ValueError, RecursionError):
             json.loads(content)
-        except (ValueError, RecursionError):
-            pass
-        else:
             return False
     return len(content.split()) > 1 or sum(unicodedata.category(c) == "Lo" for c in content) > 1
-
-
-def _is_grounded(content: str, said: SourceText | str, share_min: float) -> bool:
-    ground = SourceText(said) if isinstance(said, str) else said
-    return ground.grounds(content.replace(REDACTED, " "), share_min=share_min)

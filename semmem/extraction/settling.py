@@ -41,8 +41,7 @@ class Provisional:
     say the same as one of these. ``known``: texts that an earlier try of the batch has confirmed, or that have been
     replaced since in the same memory. ``noted``: turns
     that were made into something, and ``shut`` those of which somebody had a memory erased: nothing more is learnt
-    from them.
-    """
+    from them."""
 
     turns: frozenset[str]
     noted: frozenset[str]
@@ -56,10 +55,6 @@ class Provisional:
             tuple(turn for turn in some if turn.id not in self.shut) for some in (batch.turns, batch.context)
         )
         return replace(batch, turns=turns, context=context)
-
-    def allows(self, shown: Batch) -> bool:
-        """Whether nothing that was shown is shut by now."""
-        return not any(turn.id in self.shut for turn in shown.turns)
 
     def saying(self, content: str) -> Memory | None:
         """The one that says the same."""
@@ -76,9 +71,6 @@ class Provisional:
         seen = {turn.id for turn in shown.turns}
         return [memory for memory in self.own() if memory.source.turn in seen and may_be_dropped(memory)]
 
-    def is_known(self, content: str) -> bool:
-        return same_text(content) in self.known
-
     def rewritten(self, content: str) -> Memory | None:
         """The one that says no more than this."""
         says = {"": content}
@@ -93,8 +85,7 @@ class Settling:
     storing: Storing
 
     def __post_init__(self) -> None:
-        self._dedup = self.storing.dedup
-        self._retiring = self.storing.dedup.retiring
+        self._dedup, self._retiring = self.storing.dedup, self.storing.dedup.retiring
 
     async def of(self, user: str, turns: Sequence[Turn]) -> Provisional:
         """What these turns were made into."""
@@ -121,7 +112,7 @@ class Settling:
 
     async def place(self, new: Candidate, told: Provisional, opinions: Opinions) -> Placed:
         """Store one fact of the batch: confirm or rewrite what says the same, else compare it with everything."""
-        if told.is_known(new.fact.content):
+        if same_text(new.fact.content) in told.known:
             return Placed(Action.UNCHANGED)
         if (held := await self._current(told.saying(new.fact.content))) is not None:
             del told.waiting[held.id]
@@ -131,7 +122,9 @@ class Settling:
         if placed.action is Action.REWRITTEN and rewriting is not None:
             del told.waiting[rewriting.id]
         is_said = placed.id == new.id or placed.action in (Action.OUTDATED, *_ELSEWHERE)
-        if is_said and new.turn.id in told.noted and await self._is_shut(new.turn):
+        # Looked at again after the write: whoever erases a memory tells its turn first.
+        noted = await self.records.provisional([new.turn.id]) if is_said and new.turn.id in told.noted else []
+        if any(each.forgotten for each in noted):
             await self._undo(placed, new)
             return Placed(Action.FORGOTTEN)
         return placed
@@ -156,10 +149,6 @@ class Settling:
             return None
         return held if held.content == told_before.content else None
 
-    async def _is_shut(self, turn: Turn) -> bool:
-        """Looked at again after the write: whoever erases a memory tells its turn first."""
-        return any(noted.forgotten for noted in await self.records.provisional([turn.id]))
-
     async def settle(
         self, told: Provisional, says: Mapping[str, str], *, wrong: Mapping[str, str], batch: str, now: float
     ) -> list[tuple[Placed, Memory]]:
@@ -172,8 +161,10 @@ class Settling:
                 continue
             new = reconsidered(held, batch, now)
             by = await asyncio.to_thread(rewritten_by, held.content, says)
-            if by is not None:
-                placed = await self._gives_way(held, new, by)
+            if by is not None and await self._earlier(held):  # what it said before it said this stays as history
+                placed = await self._retiring.retire(held, new, REWRITTEN, by=by)
+            elif by is not None:
+                placed = await self._withdraw(held, new, REWRITTEN, by)
             elif wrong.get(held.id) == held.content and held.source.turn not in told.shut and may_be_dropped(held):
                 placed = await self.drop(held, MODEL_DROPPED, batch=batch, now=now)
             else:
@@ -181,27 +172,18 @@ class Settling:
             done.append((placed, held))
         return done
 
-    async def _gives_way(self, held: Memory, new: Candidate, by: str) -> Placed:
-        """To another memory that says it. What said something else before it said this stays as history."""
-        if await self._earlier(held):
-            return await self._retiring.retire(held, new, REWRITTEN, by=by)
-        return await self._withdraw(held, new, REWRITTEN, by)
-
     async def drop(self, held: Memory, why: str, *, batch: str, now: float) -> Placed:
         """Let a provisional memory go, and bring back what it had replaced."""
         new = reconsidered(held, batch, now)
         earlier = await self._earlier(held)
         if held.status is MemoryStatus.ACTIVE:  # by what it said before, others were replaced for good
-            await self._retiring.reinstate(held.id, new, since=await self._told_at(held) if earlier else 0.0)
+            versions = await self.records.versions(Scope(held.user), held.id) if earlier else []
+            said = [each.updated_at for each in (*versions, held) if each.source.turn == held.source.turn]
+            await self._retiring.reinstate(held.id, new, since=min(said) if earlier else 0.0)
         if not earlier:
             return await self._withdraw(held, new, why)
         before = await self.storing.embedded(as_settled(earlier[-1]))
         return await self._retiring.give_back(held, before, new, why)
-
-    async def _told_at(self, held: Memory) -> float:
-        """When it was first written that the memory says what its turn said."""
-        versions = await self.records.versions(Scope(held.user), held.id)
-        return min(each.updated_at for each in [*versions, held] if each.source.turn == held.source.turn)
 
     async def _withdraw(self, held: Memory, new: Candidate, why: str, by: str = "") -> Placed:
         """Noted afterwards: what is noted as withdrawn and yet is there, nobody would come back to."""

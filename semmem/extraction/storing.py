@@ -7,36 +7,41 @@ is decided by whoever brings it.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
+
+from cachetools import LRUCache
 
 from semmem.extraction.candidate import Action, Candidate, Placed, created, expiry
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.result import Tally
 from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.work import IN_THREAD, reason
-from semmem.lifecycle.quota import Quota
-from semmem.memory import Fact, Memory, Turn, Vector
+from semmem.lifecycle.quota import PassageQuota, Quota
+from semmem.lifecycle.writes import Writes
+from semmem.memory import Fact, Memory, MemoryType, Turn
+from semmem.passages.pieces import passages_of
 from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import StoreRefused, WorkLost, WorkTooSlow
 from semmem.ports.learning import Batch, Extractor, Reviewed, Reviewer
+from semmem.ports.memory_records import WriteRecords
 from semmem.ports.storable import check_storable
+from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
 from semmem.text.grounding import SourceText
 from semmem.text.quoting import unquoted
+from semmem.text.screening import readable
 
 UNSTORABLE = "unstorable"
 """Reason word of a fact that no store will ever take: its content, or the name of its session, is too long."""
 
 _GROWN = (Action.CREATED, Action.SUPERSEDED, Action.QUARANTINED, Action.OUTDATED)
 
-
-class Screening(Protocol):
-    """``screen`` with the operator's settings bound to it."""
-
-    def __call__(self, fact: Fact, said: SourceText, /) -> Screened: ...
+Screening = Callable[[Fact, SourceText], Screened]
+"""``screen`` with the operator's settings bound to it."""
 
 
 @dataclass(eq=False, repr=False)
@@ -80,10 +85,6 @@ class Storing:
             return await self.work.run(_screen_all, self.screening, facts, said, budget_s=self.screen_budget_s)
         except (WorkTooSlow, WorkLost) as error:
             return [Screened(Ruling.REJECT, reason(error))] * len(facts)
-
-    async def vector(self, text: str) -> Vector:
-        """Of a text. Raises EmbedderError."""
-        return await self.embedder.embed(text)
 
     async def embedded(self, memory: Memory) -> Memory:
         """A version out of the journal, with its vector. Raises EmbedderError."""
@@ -143,3 +144,79 @@ async def extracted(extractor: Extractor, shown: Batch, notes: Sequence[Memory] 
             found = Reviewed(await extractor.extract(shown))
         span.note("semmem.facts", len(found.facts))
     return found
+
+
+LOOK_AFTER = 500
+"""Less than the store's room for what is over the limit (wiring.backends.PASSAGES_SPARE), for two replicas each."""
+USERS_MAX = 10_000
+"""Whose new passages are counted; upkeep makes room for the others once a day."""
+
+
+class PassageRecords(WriteRecords, Protocol):
+    """What is asked when passages are kept. Raises JournalError."""
+
+    async def last_erased(self, user: str) -> float | None:
+        """When something of the user's was erased last, as far as it is known, in seconds since the epoch (0: never);
+        None while something is."""
+
+
+@dataclass(eq=False, repr=False)
+class Keeping:
+    """What a batch's turns said becomes passages, behind everything else.
+
+    ``quota`` makes room after every LOOK_AFTER passages of a user. ``worth``: how probable it is that a text says
+    something lasting about its author, which becomes the passage's importance. ``retention_s``: how long a passage is
+    kept; None: none is."""
+
+    store: Store
+    records: PassageRecords
+    embedder: Embedder
+    retention_s: float | None
+    _: KW_ONLY
+    quota: PassageQuota
+    worth: Callable[[str], Awaitable[float]]
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
+        self._new: LRUCache[str, int] = LRUCache(USERS_MAX)
+
+    async def keep(self, turns: Sequence[Turn], batch_id: str, *, no_gist_until: float = 0.0) -> Counter[str]:
+        """Keep what these turns say, in the user's own words alone; how many passages were kept and left out, by word.
+        ``no_gist_until``: when the user asked to forget something, which an answer of before may repeat. Safe to
+        repeat. Raises StoreError, JournalError and EmbedderError."""
+        done = Counter[str]()
+        if self.retention_s is None:
+            return done
+        writes, now = Writes(self.store, self.records, batch_id), self.clock()
+        expires_at = now + self.retention_s
+        for passage in (each for turn in turns for each in passages_of(turn, now=now, expires_at=expires_at)):
+            if reason := readable(passage):  # what may not stand in a prompt: a secret, an order to a model
+                done[reason] += 1
+                continue
+            if passage.type is MemoryType.GIST and passage.said_at <= no_gist_until:
+                done["forgotten"] += 1
+                continue
+            is_kept = await self._may_repeat_nothing(passage) and await writes.put(await self._weighed(passage))
+            if is_kept and not await self._may_repeat_nothing(passage):  # erased since: it may have missed this one
+                await writes.retract(passage)
+                is_kept = False
+            done["kept" if is_kept else "forgotten"] += 1
+        if turns and done["kept"]:
+            user = turns[0].scope.user
+            self._new[user] = self._new.get(user, 0) + done["kept"]
+            if self._new[user] >= LOOK_AFTER:
+                del self._new[user]
+                await self.quota.make_room(user)
+        return done
+
+    async def _may_repeat_nothing(self, passage: Memory) -> bool:
+        """Whether it holds nothing that was erased: an answer to a request of before may, whatever its turn says."""
+        if passage.type is not MemoryType.GIST:
+            return True
+        erased = await self.records.last_erased(passage.user)
+        return erased is not None and erased < passage.said_at
+
+    async def _weighed(self, passage: Memory) -> Memory:
+        said = unquoted(passage.content)
+        worth = 0.0 if passage.type is MemoryType.GIST else await self.worth(said)
+        return replace(passage, importance=round(worth, 3), embedding=await self.embedder.embed(said))

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from semmem.extraction.candidate import Action
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.undoing import NothingToUndo, Undoing
+from semmem.extraction.unlearning import NothingToUndo, Undoing
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import Act
 from semmem.management.problems import OF_USER, OF_WRITE, Denied

@@ -23,7 +23,10 @@ READABLE_MIN = 0.85
 def readings(text: str) -> list[str]:
     """The text without look-alikes and invisible signs, and then every other way in which it may make words."""
     plain = revealed(text)
-    found = dict.fromkeys([plain, _joined(plain), *_unleeted(plain)])
+    joined = _SPELT.sub(lambda match: _SEPARATOR.sub("", match.group()), plain)
+    # Digits and signs for letters put back, where words have both; a 1 is an i or an l.
+    letters = ("oieastbsaii", "oleastbsail") if len(_LEET_WORD.findall(plain)) >= 2 else ()
+    found = dict.fromkeys([plain, joined, *(plain.translate(str.maketrans("0134578$@!|", each)) for each in letters)])
     opened = _TAGS.sub(lambda match: "\n" + "".join(chr(ord(c) - 0xE0000) for c in match.group()) + "\n", text)
     for _ in range(OPENED_MAX):
         if (opened := revealed(_opened(opened))) in found:
@@ -58,18 +61,6 @@ def _without_invisible(text: str) -> str:
 
 def _of_one_alphabet(word: str) -> str:
     return word.translate(_LOOK_ALIKES) if _LATIN.search(word) and not word.isascii() else word
-
-
-def _joined(text: str) -> str:
-    """Words that are spelt with signs or single spaces between their letters, in one piece."""
-    return _SPELT.sub(lambda match: _SEPARATOR.sub("", match.group()), text)
-
-
-def _unleeted(text: str) -> list[str]:
-    """Digits and signs for letters put back, where words have both; a 1 is an i or an l."""
-    if len(_LEET_WORD.findall(text)) < 2:
-        return []
-    return [text.translate(str.maketrans("0134578$@!|", letters)) for letters in ("oieastbsaii", "oleastbsail")]
 
 
 def _opened(text: str) -> str:

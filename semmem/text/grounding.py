@@ -46,8 +46,7 @@ class SourceText:
     """What the user said, read once, when it is first asked for, and compared with many facts.
 
     ``text`` is the user's text to learn from: a fact's numbers and at least one of its content words must be in it.
-    ``context`` is what the user said before: it may supply names and further words.
-    """
+    ``context`` is what the user said before: it may supply names and further words."""
 
     def __init__(self, text: str, context: str = "") -> None:
         self._text = text
@@ -92,8 +91,9 @@ class SourceText:
     def _reverses(self, content: str, telling: set[str]) -> bool:
         """Every clause with all of the fact's words says the opposite. A fact spread over clauses is let through."""
         clauses = [clause for clause, held in self._clauses if telling and telling <= held.shared(telling)]
-        negative = is_negative(content)
-        return bool(clauses) and all(_opposite(negative, clause) for clause in clauses)
+        if not is_negative(content):
+            return bool(clauses) and all(map(is_negative, clauses))
+        return bool(clauses) and all(not is_negative(each) and _LIKING.search(each) for each in clauses)
 
 
 class _Stems:
@@ -106,10 +106,10 @@ class _Stems:
             self._by_prefix.setdefault(stem[:PREFIX_CHARS_MIN], []).append(stem)
 
     def shared(self, asked: set[str]) -> set[str]:
-        return {stem for stem in asked if stem in self._held or any(_akin(stem, s) for s in self._relatives(stem))}
+        return {stem for stem in asked if stem in self._held or self._has_akin(stem)}
 
-    def _relatives(self, stem: str) -> list[str]:
-        return self._by_prefix.get(stem[:PREFIX_CHARS_MIN], [])
+    def _has_akin(self, stem: str) -> bool:
+        return any(_akin(stem, other) for other in self._by_prefix.get(stem[:PREFIX_CHARS_MIN], ()))
 
 
 def content_words(text: str) -> set[str]:
@@ -128,14 +128,15 @@ def names(text: str) -> set[str]:
 
 def _contents(said: list[str]) -> set[str]:
     """Numbers are left out, which are compared as values, and single letters."""
-    paired = {pair for word in said if _is_paired(word) for pair in (pairs(word) or (word,))}
-    spelled = [word for word in said if len(word) > 1 and not word[0].isdigit() and not _is_paired(word)]
+    paired: set[str] = set()
+    spelled: list[str] = []
+    for word in said:
+        # Korean writes spaces, but words take endings that no stemmer here knows.
+        if is_unspaced(word) or "\uac00" <= word[0] <= "\ud7af":
+            paired.update(pairs(word) or (word,))
+        elif len(word) > 1 and not word[0].isdigit():
+            spelled.append(word)
     return paired.union(stems(spelled)) - _FRAME
-
-
-def _is_paired(word: str) -> bool:
-    """Korean writes spaces, but words take endings that no stemmer here knows."""
-    return is_unspaced(word) or "\uac00" <= word[0] <= "\ud7af"
 
 
 def numbers(text: str) -> set[float]:
@@ -163,11 +164,6 @@ def _akin(one: str, other: str) -> bool:
         return False
     shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return shared >= needed
-
-
-def _opposite(fact_negative: bool, clause: str) -> bool:
-    negative = is_negative(clause)
-    return (negative and not fact_negative) or (fact_negative and not negative and bool(_LIKING.search(clause)))
 
 
 def is_negative(text: str) -> bool:

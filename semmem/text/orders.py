@@ -63,8 +63,8 @@ def _odds(reading: str) -> float:
 
 def score(piece: list[str]) -> float:
     """The logarithm of the odds that the tokens of one sentence are an order."""
-    places = features(piece)
-    return float(_WEIGHTS[places].sum()) / math.sqrt(max(len(places), FEATURES_MIN)) + _BIAS if places else -math.inf
+    at = features(piece)
+    return float(_WEIGHTS[at].sum()) / math.sqrt(max(len(at), FEATURES_MIN)) + _BIAS if at else -math.inf
 
 
 def pieces(text: str) -> Iterator[list[str]]:
@@ -84,8 +84,7 @@ def tokens(sentence: str) -> list[str]:
     """Words, numbers as 0, addresses and what mixes letters and digits as one token each, the signs of code; two signs
     each of scripts without spaces.
 
-    A name (a capital inside of a sentence) keeps its capital.
-    """
+    A name (a capital inside of a sentence) keeps its capital."""
     found: list[str] = []
     for match in _TOKEN.finditer(sentence):
         token, kind = match.group(), match.lastgroup
@@ -98,15 +97,21 @@ def tokens(sentence: str) -> list[str]:
 
 def features(piece: list[str]) -> list[int]:
     """The places of what one sentence is made of, each once."""
-    stems = [_stem(token) for token in piece]
+    stems = [stem_of(token) for token in piece]
     spelt = {*stems, *("=" + token.casefold() for token in piece), *map(" ".join, pairwise(stems))}
     spelt.update(f"^{' '.join(stems[:count])}" for count in (1, 2))
     spelt.update(f"{stem} Name" for stem, token in zip(stems, piece[1:], strict=False) if token[0].isupper())
-    return sorted({crc32(feature.encode("utf-8", "surrogatepass")) % BUCKETS for feature in spelt})
+    return places(spelt, BUCKETS)
 
 
-def _stem(token: str) -> str:
+def stem_of(token: str) -> str:
+    """What stands for all forms of a token."""
     return token if is_unspaced(token) else token.casefold()[:STEM_CHARS]
+
+
+def places(spelt: set[str], buckets: int) -> list[int]:
+    """Of features by the CRC-32 of their spelling: the same everywhere, and fast."""
+    return sorted({crc32(feature.encode("utf-8", "surrogatepass")) % buckets for feature in spelt})
 
 
 _TOKEN = re.compile(

@@ -28,20 +28,14 @@ def readable(memory: Memory, *, chars_max: int = 8000) -> str | None:
     """Why a memory may not be put into a prompt, in one word, or None when it may.
 
     ``too_long``, ``own_block``, ``secret``, ``instruction``. Somebody who released a quarantined memory has read it,
-    so it may read like an instruction. Pure; a text is looked at once and then remembered.
-    """
+    so it may read like an instruction. Pure; a text is looked at once and then remembered."""
     if len(memory.content) > chars_max:
         return "too_long"
-    reason = _verdict(memory.content)
+    key = blake2b(memory.content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    reason = _verdicts.get(key)
+    if reason is None:
+        reason = _verdicts[key] = _judge(memory.content)
     return None if not reason or (reason == "instruction" and memory.metadata.get(RELEASED) is True) else reason
-
-
-def _verdict(content: str) -> str:
-    key = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    known = _verdicts.get(key)
-    if known is None:
-        known = _verdicts[key] = _judge(content)
-    return known
 
 
 _verdicts: LRUCache[bytes, str] = LRUCache(VERDICTS_MAX)  # for one thread: memories are ranked on the event loop
@@ -79,15 +73,15 @@ def _is_mixed(word: str) -> bool:
     return all(kind.search(word) for kind in _MIXED)
 
 
+def _patterns(*sources: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
+
+
 def _luhn(spelling: str) -> bool:
     """The check digit rule of ISO/IEC 7812-1, annex B, which every payment card number follows."""
     digits = [int(c) for c in spelling if c.isdigit()]
     doubled = [d if i % 2 == 0 else sum(divmod(2 * d, 10)) for i, d in enumerate(reversed(digits))]
     return 13 <= len(digits) <= 19 and len(set(digits)) > 1 and sum(doubled) % 10 == 0
-
-
-def _patterns(*sources: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 
 # No repetition here may be tried again from its middle: a memory of 8,000 chosen characters would hold up everybody.
@@ -178,8 +172,7 @@ def numbers_hidden(text: str, mark: str) -> str:
 
     An IBAN is known by its own form (ISO 13616: the length that its country has, check digits modulo 97). Other such
     numbers look like any number, a telephone's or an order's: they are known by the words before them
-    (account_numbers.json).
-    """
+    (account_numbers.json)."""
     if not _SOME_DIGITS.search(text):
         return text
     for pattern in _INTRODUCED:

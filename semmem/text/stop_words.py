@@ -17,21 +17,12 @@ def _listed(name: str) -> frozenset[str]:
     return frozenset(_LISTS[name].split())
 
 
-ARTICLES = _listed("articles")
-NEGATIONS = _listed("negations")
-FIRST_AND_SECOND_PERSON = _listed("first_and_second_person")
-THIRD_PERSON = _listed("third_person")
-POINTERS = _listed("pointers")
-QUESTION_WORDS = _listed("question_words")
-AUXILIARIES = _listed("auxiliaries")
-PREPOSITIONS = _listed("prepositions")
-CONJUNCTIONS = _listed("conjunctions")
-SMALL_ADVERBS = _listed("small_adverbs")
-
-ENGLISH = frozenset().union(
-    ARTICLES, NEGATIONS, FIRST_AND_SECOND_PERSON, THIRD_PERSON, POINTERS, QUESTION_WORDS, AUXILIARIES, PREPOSITIONS,
-    CONJUNCTIONS, SMALL_ADVERBS,
-)  # fmt: skip
+CLASSES = {name: _listed(name) for name in (
+    "articles", "negations", "first_and_second_person", "third_person", "pointers", "question_words", "auxiliaries",
+    "prepositions", "conjunctions", "small_adverbs",
+)}  # fmt: skip
+ARTICLES, NEGATIONS, CONJUNCTIONS = (CLASSES[name] for name in ("articles", "negations", "conjunctions"))
+ENGLISH = frozenset().union(*CLASSES.values())
 
 NEGATED_AUXILIARIES = _listed("negated_auxiliaries")
 """What is left of "aren't" and its like. Most of them are not in ENGLISH: as terms of the ranking they tell a memory

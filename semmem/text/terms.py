@@ -4,7 +4,7 @@ them in languages that are written without spaces; and which terms stand for eac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from semmem.text import stop_words
@@ -22,13 +22,11 @@ def terms(said: list[str]) -> list[str]:
     found = stems(telling)
     if all(map(str.isascii, found)):
         return found
-    return [term for word in found for term in (_parts(word) if is_unspaced(word) else (word,))]
-
-
-def _parts(stretch: str) -> Iterator[str]:
-    for run in _NO_TERMS_UNSPACED.split(stretch):
-        yield from run
-        yield from pairs(run)
+    kept: list[str] = []
+    for word in found:
+        runs = _NO_TERMS_UNSPACED.split(word) if is_unspaced(word) else None
+        kept += [word] if runs is None else [term for run in runs for term in (*run, *pairs(run))]
+    return kept
 
 
 def _related_words() -> dict[str, tuple[str, ...]]:

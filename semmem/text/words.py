@@ -1,10 +1,13 @@
 """From a text to its words: the one tokeniser. Who needs signs as well, or dates in one piece, builds on ``WORD``'s
-parts and says so (``contradiction.wording``, ``times.tokens``)."""
+parts and says so (``contradiction.reading``, ``times.tokens``)."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
+from functools import cache
+from pathlib import Path
 
 CHARS_MAX = 20_000
 """Of a longer text only the beginning is read, where nobody asks for all of it."""
@@ -33,8 +36,7 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 def words(text: str, *, chars_max: int | None = CHARS_MAX) -> list[str]:
     """The text's words in its order, folded and without clitics ("user's" is "user", "don't" is "don").
 
-    A stretch without spaces is one word. ``chars_max`` None: all of the text is read.
-    """
+    A stretch without spaces is one word. ``chars_max`` None: all of the text is read."""
     head = text[:chars_max]
     if head.isascii():
         folded = head.lower()
@@ -66,3 +68,23 @@ def counted(text: str) -> int:
 def pairs(stretch: str) -> list[str]:
     """Every two neighbouring signs of a stretch, which stand for its words."""
     return [stretch[at : at + 2] for at in range(len(stretch) - 1)]
+
+
+COURTESIES_MAX = 8
+"""So many may stand before an order."""
+
+
+def behind_courtesies(said: str) -> list[int]:
+    """The places behind words of courtesy, the last one first; the beginning is one of them. Linear in their length.
+    The words are data (courtesies.json), of ten languages: "hey, could you please", "kannst du mal bitte"."""
+    places = [0]
+    while len(places) <= COURTESIES_MAX and (found := _courtesy().match(said, places[-1])) is not None:
+        places.append(found.end())
+    return places[::-1]
+
+
+@cache
+def _courtesy() -> re.Pattern[str]:
+    words = json.loads(Path(__file__).with_name("courtesies.json").read_text("utf-8"))
+    wide = r"(?=[\s,.!?:;，。！？、]|$|[\u3040-\u30ff\u3400-\u9fff])"
+    return re.compile(rf"(?:{'|'.join(words)}){wide}[\s,.!?:;，。！？、]*", re.IGNORECASE)

@@ -14,7 +14,7 @@ from itertools import islice
 
 import numpy as np
 
-from semmem.extraction.contradiction.wording import repeats
+from semmem.extraction.contradiction.reading import repeats
 from semmem.lifecycle.spared import superseded
 from semmem.lifecycle.writes import Writes
 from semmem.memory import MERGED, Memory, MemoryStatus, Scope, Vector

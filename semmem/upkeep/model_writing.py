@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from semmem.extraction.asked_model import as_line
+from semmem.extraction.answers import as_line
 from semmem.extraction.model_items import parse_items
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Memory, Message, Role, Source

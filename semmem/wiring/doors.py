@@ -12,7 +12,7 @@ from semmem.config.settings import Settings
 from semmem.envoy.service import DoorLimits
 from semmem.extraction.screen import screen_text
 from semmem.extraction.storing import Storing
-from semmem.extraction.undoing import Undoing
+from semmem.extraction.unlearning import Undoing
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import AccessRules, RateLimits, RateRules, Tokens
 from semmem.management.audit import Audit, AuditFile, in_order, to_stdout

@@ -15,24 +15,19 @@ from semmem.background.learner import Learner, PatientEmbedder
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
 from semmem.extraction.at_once import AtOnce
-from semmem.extraction.comparing import Comparing
+from semmem.extraction.comparing import Comparing, PairJudge
 from semmem.extraction.contradiction.verdict import closed
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.kept_passages import Keeping
-from semmem.extraction.llm import LlmExtractor
-from semmem.extraction.model_judge import ModelJudge
-from semmem.extraction.pair_judge import PairJudge
+from semmem.extraction.llm import LlmExtractor, SessionSummariser
+from semmem.extraction.model_judge import ModelJudge, Unsettled
 from semmem.extraction.pipeline import Learning, choose_extractor
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchLearnt
 from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.screen import Ruling, Screened, screen
-from semmem.extraction.session_summary import SessionSummariser
-from semmem.extraction.storing import Storing
-from semmem.extraction.unlearning import Erase, Unlearning
-from semmem.extraction.unsettled import Unsettled
+from semmem.extraction.storing import Keeping, Storing
+from semmem.extraction.unlearning import Erase, Unlearning, WaitingWords
 from semmem.extraction.voice.hearing import Heard, heard
-from semmem.extraction.waiting_words import WaitingWords
 from semmem.extraction.work import IN_THREAD
 from semmem.lifecycle.quota import PassageQuota
 from semmem.ports.errors import SemmemError

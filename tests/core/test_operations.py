@@ -16,7 +16,7 @@ import semmem
 from semmem.background import at_once, writers
 from semmem.extraction import work
 from semmem.extraction.candidate import PAIR_FOUND, PAIR_REPLACED
-from semmem.extraction.unsettled import KEPT
+from semmem.extraction.model_judge import KEPT
 from semmem.management.problems import PROBLEMS
 from semmem.memory import CONTRADICTED, REPEATED, TurnEnding
 from semmem.request.outcome import Outcome

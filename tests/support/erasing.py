@@ -8,8 +8,8 @@ from typing import Any
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Tasks
 from semmem.background.writers import JournalWriter
-from semmem.extraction.pair_judge import PairJudge
-from semmem.extraction.waiting_words import WaitingWords
+from semmem.extraction.comparing import PairJudge
+from semmem.extraction.unlearning import WaitingWords
 from semmem.extraction.work import InThread
 from semmem.lifecycle.elsewhere import Elsewhere
 from semmem.lifecycle.erasure import Erasure

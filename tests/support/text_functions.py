@@ -28,21 +28,21 @@ from semmem.dialects.sse import EventStream
 from semmem.extraction import (
     answers,
     comparing,
+    llm,
     model_items,
     model_judge,
     phrasing,
     reading,
+    rules,
     screen,
-    session_summary,
     settling,
     unlearning,
-    waiting_words,
 )
-from semmem.extraction.contradiction import containment, pair_model, quantities, verdict, wording
+from semmem.extraction.contradiction import pair_model, quantities, verdict
 from semmem.extraction.contradiction import reading as reading_
-from semmem.extraction.event_time import DatedText, event_time
-from semmem.extraction.lasting import choose, classifier, clauses, elsewhere, features
+from semmem.extraction.lasting import classifier, clauses, features
 from semmem.extraction.model_items import Facts, line_of
+from semmem.extraction.phrasing import DatedText, event_time
 from semmem.extraction.rules import facts_in, read_clauses
 from semmem.extraction.voice import hearing
 from semmem.lifecycle.change_news import ChangeNews
@@ -63,7 +63,7 @@ from semmem.retrieval.ledger.anchors import anchors_of, goes_on
 from semmem.retrieval.query import build as query
 from semmem.retrieval.query import past_conversations
 from semmem.retrieval.search import ResolvedQuery, Strategy, best_of, read_words
-from semmem.text import courtesies, disguise, grounding, orders, quoting, stems, terms, words
+from semmem.text import disguise, grounding, orders, quoting, stems, terms, words
 from semmem.text.digest import digest
 from semmem.text.screening import is_instruction, numbers_hidden, readable, redact
 from semmem.text.times import Interval, intervals, leaning
@@ -139,7 +139,7 @@ NEAR = [comparing.Neighbour("User likes tea", MemoryType.SEMANTIC, 0.95)]
 _ONE = np.ones(2, dtype=np.float32)
 _DIRECTIONS = np.ones((5, 2, 1), dtype=np.float32)
 _LIKELY = pair_model.Likelihoods(0.9, 0.05, 0.05)
-WEIGHING = comparing.Weighing(verdict.judge, 0.25, 0.9)
+WEIGHING = comparing.Weighing(verdict.closed, 0.25, 0.9)
 NEWS = ChangeNews(Wire().line(), b"key")
 
 
@@ -257,7 +257,7 @@ def _chosen(text: str) -> object:
     text = clauses.squeezed(text)
     found = clauses.clauses(text, clauses_max=WHOLE)
     lasting = classifier.Judgement(1.0, MemoryType.SEMANTIC, None)
-    return choose.passages(text, found, [lasting] * len(found), cut=0.5, near=0.5)
+    return rules.passages(text, found, [lasting] * len(found), cut=0.5, near=0.5)
 
 
 def _told(text: str) -> object:
@@ -283,14 +283,6 @@ def _grounded(text: str) -> object:
 
 def _screened(text: str) -> object:
     return screen.screen(_fact(text), "I like tea", chars_max=WHOLE, own_markers=context.FENCE_MARKERS)
-
-
-def _judged(text: str) -> object:
-    return (
-        verdict.judge(text, text, 0.8),
-        verdict.judge(text, "User likes tea", 0.8),
-        verdict.judge("User likes tea", text, 0.8),
-    )
 
 
 def _ranked(text: str) -> object:
@@ -361,27 +353,31 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.pair_model.nameless": pair_model.nameless,
     "extraction.contradiction.pair_model.row": lambda t: pair_model.row(t, f"{t} 3", (_ONE,) * 4, _DIRECTIONS),
     "extraction.contradiction.verdict.details_differ": lambda t: verdict.details_differ(t, t + " not"),
-    "extraction.contradiction.verdict.judge": _judged,
     "extraction.contradiction.verdict.may": lambda t: (
         verdict.may(verdict.Verdict.SAME, t, f"{t} 3"),
         verdict.may(verdict.Verdict.CONTRADICTION, t, f"3 {t}"),
     ),
-    "extraction.contradiction.wording.change": lambda t: (wording.change(t, f"{t} 3"), wording.change(f"3 {t}", t)),
-    "extraction.contradiction.verdict.closed": lambda t: verdict.closed(t, f"{t} not", 0.8),
+    "extraction.contradiction.reading.change": lambda t: (reading_.change(t, f"{t} 3"), reading_.change(f"3 {t}", t)),
+    "extraction.contradiction.verdict.closed": lambda t: (
+        verdict.closed(t, f"{t} not", 0.8),
+        verdict.closed(t, t, 0.8),
+        verdict.closed(t, "User likes tea", 0.8),
+        verdict.closed("User likes tea", t, 0.8),
+    ),
     "extraction.contradiction.verdict.apart": lambda t: verdict.apart(t, f"{t} 3", 0.1, 0.1),
     "extraction.contradiction.verdict.decided": lambda t: verdict.decided(t, f"{t} 3", _LIKELY),
     "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
-    "extraction.contradiction.wording.clauses": wording.clauses,
-    "extraction.contradiction.wording.without_region": lambda t: wording.without_region(f"{t} in Porto, Portugal"),
-    "extraction.contradiction.wording.replaced_quantity": lambda t: wording.replaced_quantity(f"{t} 4", f"{t} 3"),
-    "extraction.contradiction.wording.same_quantity": lambda t: wording.same_quantity(f"{t} 4", f"{t} 3"),
-    "extraction.contradiction.containment.contains": lambda t: containment.contains(f"{t} 4", t),
-    "extraction.contradiction.containment.drops_a_clause": lambda t: containment.drops_a_clause(
+    "extraction.contradiction.reading.clauses": reading_.clauses,
+    "extraction.contradiction.reading.without_region": lambda t: reading_.without_region(f"{t} in Porto, Portugal"),
+    "extraction.contradiction.reading.replaced_quantity": lambda t: reading_.replaced_quantity(f"{t} 4", f"{t} 3"),
+    "extraction.contradiction.reading.same_quantity": lambda t: reading_.same_quantity(f"{t} 4", f"{t} 3"),
+    "extraction.contradiction.verdict.contains": lambda t: verdict.contains(f"{t} 4", t),
+    "extraction.contradiction.verdict.drops_a_clause": lambda t: verdict.drops_a_clause(
         t, reading_.read("I like tea"), reading_.read(t)
     ),
-    "extraction.contradiction.wording.tokens": wording.tokens,
-    "extraction.contradiction.wording.repeats": lambda t: wording.repeats(t, f"{t} 3"),
-    "text.courtesies.behind_courtesies": courtesies.behind_courtesies,
+    "extraction.contradiction.reading.tokens": reading_.tokens,
+    "extraction.contradiction.reading.repeats": lambda t: reading_.repeats(t, f"{t} 3"),
+    "text.words.behind_courtesies": words.behind_courtesies,
     "text.grounding.SourceText.grounds": _grounded,
     "passages.pieces.gist_of": pieces.gist_of,
     "passages.pieces.is_passage": pieces.is_passage,
@@ -401,18 +397,18 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.reading.Reader.turns": lambda t: reading.Reader(strip_block=context.strip_block).turns([_turn(t)]),
     "extraction.reading.asked_of": reading.asked_of,
     "extraction.reading.text_of": lambda t: reading.text_of([_turn(t)]),
-    "extraction.lasting.choose.passages": lambda t: _chosen(t),
+    "extraction.rules.passages": lambda t: _chosen(t),
     "extraction.lasting.clauses.clauses": lambda t: clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE),
     "extraction.lasting.clauses.squeezed": clauses.squeezed,
-    "extraction.lasting.elsewhere.classes": elsewhere.classes,
+    "extraction.lasting.features.classes": features.classes,
     "extraction.lasting.features.features": lambda t: features.features(
         clauses.clauses(clauses.squeezed(t), clauses_max=WHOLE)
     ),
     "extraction.lasting.clauses.lead_in": lambda t: clauses.lead_in(t, 0, len(t), asked=False),
     "extraction.lasting.clauses.is_only": lambda t: clauses.is_only(clauses.Order(0, 4, False, False), t, 0, len(t)),
     "extraction.lasting.clauses.order_in": lambda t: clauses.order_in(t, (0, len(t) // 2), len(t)),
-    "extraction.lasting.choose.asks_for_own": lambda t: choose.asks_for_own(f"{t}?"),
-    "extraction.lasting.choose.is_decision": choose.is_decision,
+    "extraction.rules.asks_for_own": lambda t: rules.asks_for_own(f"{t}?"),
+    "extraction.rules.is_decision": rules.is_decision,
     "extraction.lasting.features.formal": features.formal,
     "extraction.voice.hearing.shapes": lambda t: hearing.shapes(t, hearing.units(t)),
     "extraction.voice.hearing.words_of": hearing.words_of,
@@ -426,23 +422,20 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.phrasing.third_person": phrasing.third_person,
     "extraction.phrasing.third_singular": phrasing.third_singular,
     "extraction.rules.read_clauses": lambda t: read_clauses(_turn(t), WHOLE),
-    "extraction.event_time.DatedText.event_time": _told,
-    "extraction.event_time.event_time": lambda t: event_time(t, NOW),
+    "extraction.phrasing.DatedText.event_time": _told,
+    "extraction.phrasing.event_time": lambda t: event_time(t, NOW),
     "extraction.screen.same_text": screen.same_text,
     "extraction.screen.screen": _screened,
     "extraction.screen.screen_text": lambda t: screen.screen_text(t),
-    "extraction.session_summary.grounded": lambda t: session_summary.grounded(
-        t[:500], grounding.SourceText(t), chars_max=WHOLE
-    ),
-    "extraction.session_summary.parse_summary": lambda t: _refusing(lambda: session_summary.parse_summary(t)),
+    "extraction.llm.grounded": lambda t: llm.grounded(t[:500], grounding.SourceText(t), chars_max=WHOLE),
+    "extraction.llm.parse_summary": lambda t: _refusing(lambda: llm.parse_summary(t)),
     "extraction.settling.rewritten_by": lambda t: settling.rewritten_by(t, {"m": t, "n": f"{t} 3"}),
     "extraction.unlearning.meant": lambda t: unlearning.meant(t[:200], _ONE, [_memory(t)]),
-    "extraction.waiting_words.restated": lambda t: waiting_words.restated(t, ["User keeps bees", "User likes tea"]),
-    "extraction.waiting_words.without": lambda t: waiting_words.without(
+    "extraction.unlearning.restated": lambda t: unlearning.restated(t, ["User keeps bees", "User likes tea"]),
+    "extraction.unlearning.cut_out": lambda t: unlearning.cut_out(
         t, [(start, start + 2) for start in range(0, len(t), 5)]
     ),
     "extraction.comparing.Weighing.verdicts": lambda t: WEIGHING.verdicts(NEAR, t, MemoryType.SEMANTIC),
-    "extraction.comparing.unweighed": lambda t: comparing.unweighed(NEAR, t),
     # turns
     "text.digest.digest": digest,
     "turns.recorder.storable": lambda t: storable(t, WHOLE),
@@ -533,6 +526,8 @@ REGISTRY: Mapping[str, Call] = {
     "text.words.words": words.words,
     "text.words.written_words": words.written_words,
     "text.stems.stem": stems.stem,
+    "text.orders.stem_of": orders.stem_of,
+    "text.orders.places": lambda t: orders.places({t}, 8),
     "text.stems.stems": lambda t: stems.stems(t.split()),
     # screening and time expressions
     "text.grounding.is_negative": grounding.is_negative,
@@ -608,7 +603,7 @@ NEEDLESS: Mapping[str, str] = {
     "dialects.responses.ResponsesAnswer.read_body": "called by the reader above",
     "dialects.responses.ResponsesAnswer.read_event": "called by the reader above",
     "dialects.parsing.parse": "holds_more_than and every parse above",
-    "extraction.waiting_words.WaitingWords.take_out": "restated and without above, for each turn",
+    "extraction.unlearning.WaitingWords.take_out": "restated and cut_out above, for each turn",
     "dialects.json_splice.cut_members": "called with every parse above",
     "dialects.inject.replace_elements": "elements_of and splice above",
     "compression.making.ModelWriter.write": "shortens each text, and asks a model",
@@ -644,14 +639,13 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.ledger.truth.Changes.said_back": _VALUES,
     "retrieval.ledger.truth.Changes.to_say_back": _VALUES,
     "extraction.contradiction.reading.listed": _NAMES,
-    "extraction.candidate.as_released": _VALUES,
     "extraction.candidate.confirmed": _VALUES,
     "extraction.candidate.created": _VALUES,
     "extraction.candidate.keyed_id": _NAMES,
     "extraction.candidate.memory_id": _NAMES,
     "extraction.candidate.reconsidered": _VALUES,
     "extraction.candidate.unsettled_with": _VALUES,
-    "extraction.asked_model.within": "joins what others bound",
+    "extraction.answers.within": "joins what others bound",
     "extraction.candidate.expiry": _VALUES,
     "extraction.candidate.updated": _VALUES,
     "upkeep.model_writing.made_id": _NAMES,
@@ -662,14 +656,13 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.candidate.settled": _VALUES,
     "extraction.contradiction.pair_model.PairModel.likelihoods": "takes its time in row, which is measured",
     "extraction.contradiction.quantities.month_number": _NAMES,
-    "extraction.pair_judge.PairJudge.judged": "takes its time in parts, row and decided, which are measured",
+    "extraction.comparing.PairJudge.judged": "takes its time in parts, row and decided, which are measured",
     "extraction.comparing.Comparing.compared": _WAITS,
     "extraction.comparing.Comparing.doubts": _WAITS,
     "extraction.comparing.Comparing.is_update": _VALUES,
     "extraction.comparing.Comparing.outdated_by": _WAITS,
     "extraction.comparing.with_vector": _NAMES,
     "extraction.dedup.Dedup.confirm": _WAITS,
-    "extraction.dedup.Dedup.holds": _WAITS,
     "extraction.dedup.Dedup.place": _WAITS,
     "extraction.dedup.Dedup.put": _WAITS,
     "extraction.dedup.Dedup.put_keyed": _WAITS,
@@ -677,22 +670,21 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.dedup.Dedup.release": _WAITS,
     "extraction.dedup.Dedup.stored": _NAMES,
     "extraction.dedup.Dedup.take_back": _WAITS,
-    "extraction.retiring.Retiring.give_back": _WAITS,
-    "extraction.retiring.Retiring.have_back": _WAITS,
+    "extraction.dedup.Retiring.give_back": _WAITS,
+    "extraction.dedup.Retiring.have_back": _WAITS,
     "extraction.lasting.classifier.judge": "reads rows of numbers; takes the name of an embedding model",
     "extraction.lasting.classifier.weights_file": _NAMES,
     "extraction.rules.facts_of": "facts_in, which is in the table above, without the reading; takes a model's name",
     "extraction.unlearning.Unlearning.obey": _WAITS,
-    "extraction.storing.Storing.vector": _WAITS,
-    "extraction.retiring.Retiring.reinstate": _NAMES,
-    "extraction.retiring.Retiring.retire": _WAITS,
-    "extraction.retiring.Retiring.settle": _WAITS,
-    "extraction.retiring.Retiring.supersede": _WAITS,
-    "extraction.retiring.Retiring.unsay": _WAITS,
-    "extraction.retiring.Retiring.update": _WAITS,
-    "extraction.retiring.Retiring.withdraw": _WAITS,
-    "extraction.retiring.was_replaced": _VALUES,
-    "extraction.undoing.Undoing.undo": "awaits the store; rewritten_by, which is in the table above, beside the loop",
+    "extraction.dedup.Retiring.reinstate": _NAMES,
+    "extraction.dedup.Retiring.retire": _WAITS,
+    "extraction.dedup.Retiring.settle": _WAITS,
+    "extraction.dedup.Retiring.supersede": _WAITS,
+    "extraction.dedup.Retiring.unsay": _WAITS,
+    "extraction.dedup.Retiring.update": _WAITS,
+    "extraction.dedup.Retiring.withdraw": _WAITS,
+    "extraction.dedup.was_replaced": _VALUES,
+    "extraction.unlearning.Undoing.undo": "awaits the store; rewritten_by, in the table above, beside the loop",
     "extraction.llm.LlmExtractor.extract": _WAITS,
     "extraction.llm.operators_rules": _NAMES,
     "extraction.model_judge.ModelJudge.opinions": _WAITS,
@@ -713,17 +705,15 @@ NEEDLESS: Mapping[str, str] = {
     "passages.shelves.Shelves.get": _WAITS,
     "passages.shelves.Shelves.put": _WAITS,
     "passages.shelves.Shelves.written_elsewhere": _WAITS,
-    "extraction.kept_passages.Keeping.keep": _WAITS,
-    "extraction.waiting_words.WaitingWords.stating": _WAITS,
+    "extraction.storing.Keeping.keep": _WAITS,
+    "extraction.unlearning.WaitingWords.stating": _WAITS,
     "lifecycle.hiding_store.Marks.lately": _NAMES,
     "lifecycle.quota.PassageQuota.make_room": _NAMES,
     "lifecycle.quota.all_passages": _NAMES,
     "retrieval.models.embed": _WAITS,
     "retrieval.passages.PassageSearch.beside": _WAITS,
     "retrieval.index.kept.Unsaid.spoken": _NAMES,
-    "extraction.session_summary.SessionSummariser.summarise": _WAITS,
-    "extraction.settling.Provisional.allows": _NAMES,
-    "extraction.settling.Provisional.is_known": _SAME_TEXT,
+    "extraction.llm.SessionSummariser.summarise": _WAITS,
     "extraction.settling.Provisional.readable": _NAMES,
     "extraction.settling.Provisional.rewritten": "rewritten_by, which is in the table above",
     "extraction.settling.Provisional.saying": _SAME_TEXT,
@@ -742,8 +732,8 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.storing.Storing.screened": "called with every fact: screen, which is in the table above",
     "extraction.storing.Storing.put": _WAITS,
     "extraction.storing.Storing.verdicts": "called with every fact: screen, which is in the table above",
-    "extraction.unsettled.Unsettled.pairs": _NAMES,
-    "extraction.unsettled.Unsettled.settle": _WAITS,
+    "extraction.model_judge.Unsettled.pairs": _NAMES,
+    "extraction.model_judge.Unsettled.settle": _WAITS,
     "upkeep.summaries.Summariser.refusal": "is_instruction, redact and Said, which are in the table above",
     "upkeep.summaries.Summariser.related": _WAITS,
     "upkeep.summaries.Summariser.replace": _NAMES,

@@ -50,8 +50,7 @@ class PairModel:
 
     ``directions``: shape (5, dimension, k), what ``dense`` is projected onto. ``centre`` and ``scale``: of the
     features in training. ``hidden``: (networks, features + 1, units), the last row being the bias; ``out``:
-    (networks, units + 1, 3).
-    """
+    (networks, units + 1, 3)."""
 
     signature: str
     directions: Matrix
@@ -64,10 +63,9 @@ class PairModel:
         """``vectors``: of the old text, the new one, and the two ``parts`` of them (zeros for an empty part)."""
         told = np.array(row(old, new, vectors, self.directions), dtype=np.float32)
         scaled = np.clip((told - self.centre) / self.scale, -FEATURE_MAX, FEATURE_MAX)
-        units = np.maximum(np.einsum("f,nfu->nu", _with_one(scaled), self.hidden), 0)
-        scores = np.einsum(
-            "nu,nuc->nc", np.concatenate([units, np.ones((len(units), 1), np.float32)], axis=1), self.out
-        )
+        units = np.maximum(np.einsum("f,nfu->nu", np.append(scaled, np.float32(1)), self.hidden), 0)
+        with_bias = np.concatenate([units, np.ones((len(units), 1), np.float32)], axis=1)
+        scores = np.einsum("nu,nuc->nc", with_bias, self.out)
         powers = np.exp(scores - scores.max(axis=1, keepdims=True))
         same, contradiction, different = (powers / powers.sum(axis=1, keepdims=True)).mean(axis=0).tolist()
         return Likelihoods(same, contradiction, different)
@@ -90,7 +88,10 @@ def row(old: str, new: str, vectors: tuple[Vector, Vector, Vector, Vector], dire
     one, other = read(old), read(new)
     differences = dense(*vectors)
     projected = np.concatenate([part @ direction for part, direction in zip(differences, directions, strict=True)])
-    return [*_of_words(one, other), *_of_vectors(*vectors), *projected.tolist()]
+    # The order is that of the trained weights; each number of the words is within [0, 1].
+    groups = (_overlap, _values, _negations_and_marks, _owners, _order, _predicate)
+    words = [float(value) for group in groups for value in group(one, other)]
+    return [*words, *_of_vectors(*vectors), *projected.tolist()]
 
 
 @cache
@@ -103,51 +104,19 @@ def trained_for(signature: str) -> PairModel | None:
         return PairModel(signature, *(stored[name].astype(np.float32) for name in names))
 
 
-def _with_one(vector: Matrix) -> Matrix:
-    return np.append(vector, np.float32(1))
-
-
-Row = npt.NDArray[np.float32]
-
-
 def _without(told: Told, shared: frozenset[str]) -> str:
     return " ".join(
         word for word, stem in zip(told.words, told.stems, strict=True) if stem not in shared and word not in SELF
     )
 
 
-def _of_words(old: Told, new: Told) -> list[float]:
-    """One number a feature, each within [0, 1]. Their order is that of the trained weights."""
-    return [
-        float(value)
-        for value in (
-            *_overlap(old, new),
-            *_values(old, new),
-            *_negations(old, new),
-            *_marks(old, new),
-            *_owners(old, new),
-            *_order(old, new),
-            *_predicate(old, new),
-        )
-    ]
-
-
 def _of_vectors(old: Vector, new: Vector, old_part: Vector, new_part: Vector) -> list[float]:
     """Cosines between the texts and what is left of them; a part that is empty is all zeros."""
-    return [
-        float(a @ b)
-        for a, b in (
-            (old, new),
-            (old_part, new_part),
-            (old_part, new),
-            (new_part, old),
-            (old_part, old),
-            (new_part, new),
-        )
-    ]
+    pairs = ((old, new), (old_part, new_part), (old_part, new), (new_part, old), (old_part, old), (new_part, new))
+    return [float(one @ other) for one, other in pairs]
 
 
-def dense(old: Vector, new: Vector, old_part: Vector, new_part: Vector) -> list[Row]:
+def dense(old: Vector, new: Vector, old_part: Vector, new_part: Vector) -> list[Matrix]:
     """What is projected onto the trained directions: each of shape (dimension,)."""
     return [old * new, np.abs(old - new), old_part * new_part, new - old, new_part - old_part]
 
@@ -188,18 +157,15 @@ def _values(old: Told, new: Told) -> list[float]:
     ]
 
 
-def _negations(old: Told, new: Told) -> list[float]:
+def _negations_and_marks(old: Told, new: Told) -> list[float]:
     return [
         old.negations % 2,
         new.negations % 2,
         (old.negations + new.negations) % 2,
         bool(new.denied & (old.content - old.denied)),
         bool(old.denied & (new.content - new.denied)),
+        *(mark in told.marks for told in (old, new) for mark in MARKS),
     ]
-
-
-def _marks(old: Told, new: Told) -> list[float]:
-    return [mark in told.marks for told in (old, new) for mark in MARKS]
 
 
 def _owners(old: Told, new: Told) -> list[float]:

@@ -67,10 +67,6 @@ def _clock_phrase(found: re.Match[str]) -> str:
     return f"{total // 60}:{total % 60:02d}"
 
 
-def _day(month: str, day: str) -> Value:
-    return "day", (month_number(month), int(day))
-
-
 def month_number(name: str) -> int:
     return next(number for number, month in enumerate(MONTHS, 1) if month[:3] == name[:3])
 
@@ -92,13 +88,9 @@ def _amount(found: re.Match[str]) -> Value | None:
     if word in UNIT and found["after"] not in ("old", "age"):
         dimension, factor = UNIT[word]
         return dimension, Number(round(amount * factor, 4), word.rstrip("s"))
-    if word in ("degree", "degrees", "celsius", "fahrenheit", "c", "f", "°c", "°f"):
-        return _temperature(amount, word, found["after"] or "")
-    return "count", Number(amount, "")
-
-
-def _temperature(amount: float, word: str, after: str) -> Value:
-    if "fahrenheit" in (word, after) or word in ("f", "°f"):
+    if word not in ("degree", "degrees", "celsius", "fahrenheit", "c", "f", "°c", "°f"):
+        return "count", Number(amount, "")
+    if "fahrenheit" in (word, found["after"]) or word in ("f", "°f"):
         return "temperature", Number(round((amount - 32) / 1.8, 1), "F")
     return "temperature", Number(amount, "C")
 
@@ -108,15 +100,15 @@ _FREQUENCIES: dict[str, str] = _DATA["frequencies"]
 
 _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Value | None]], ...] = (
     (_HOLIDAY, lambda found: ("day", HOLIDAYS[found[1]])),
-    (
-        re.compile(r"\b\d{4}-(\d\d)-(\d\d)\b"),
-        lambda found: ("day", (int(found[1]), int(found[2]))),
-    ),
+    (re.compile(r"\b\d{4}-(\d\d)-(\d\d)\b"), lambda found: ("day", (int(found[1]), int(found[2])))),
     (
         re.compile(rf"\b(?:the )?(\d\d?)(?:st|nd|rd|th)? (?:of )?({_MONTH})\b\.?"),
-        lambda found: _day(found[2], found[1]),
+        lambda found: ("day", (month_number(found[2]), int(found[1]))),
     ),
-    (re.compile(rf"\b({_MONTH})\.? (?:the )?(\d\d?)(?:st|nd|rd|th)?\b(?! *:)"), lambda found: _day(found[1], found[2])),
+    (
+        re.compile(rf"\b({_MONTH})\.? (?:the )?(\d\d?)(?:st|nd|rd|th)?\b(?! *:)"),
+        lambda found: ("day", (month_number(found[1]), int(found[2]))),
+    ),
     (re.compile(r"\b(0?[1-9]|1[0-2])/((?:19|20)\d\d)\b"), lambda found: ("month", int(found[1]))),
     (
         re.compile(rf"\b(?:in|until|to|of|for|since|every|by|this|next|last) ({_MONTH})\b"),
@@ -126,10 +118,7 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Value | None]],
     (re.compile(r"\b(\d\d?):(\d\d)\b"), lambda found: _clock(found[1], found[2], None)),
     (re.compile(r"\b(\d\d?) o'?clock\b"), lambda found: _clock(found[1], None, None)),
     (re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b"), lambda found: ("weekday", found[1])),
-    (
-        re.compile(rf"\b({'|'.join(_FREQUENCIES)})\b"),
-        lambda found: ("frequency", _FREQUENCIES[found[1]]),
-    ),
+    (re.compile(rf"\b({'|'.join(_FREQUENCIES)})\b"), lambda found: ("frequency", _FREQUENCIES[found[1]])),
     (
         re.compile(r"\b(?:every|each|once a|once per|once every|a|per) (day|week|month|year|hour|quarter|fortnight)\b"),
         lambda found: ("frequency", found[1]),
@@ -158,10 +147,8 @@ _KEPT = frozenset(UNIT) | frozenset(MONEY) | frozenset(SCALES) | frozenset("degr
 _CUES = frozenset(NUMBERS) | frozenset(SCALES) | frozenset(WEEKDAYS) | frozenset(f"{day}s" for day in WEEKDAYS)
 _CUES |= frozenset(MONTHS) | frozenset(month[:3] for month in MONTHS) | frozenset(_FREQUENCIES)
 _CUES |= frozenset(word for holiday in HOLIDAYS for word in holiday.split() if word not in ("the", "of"))
-_CUES |= frozenset(
-    "half quarter quarters pair couple twins both twice hour fortnight single noon midday midnight".split()
-)
-_CUES |= frozenset("day week month year every each once only just".split())
+_CUES |= set("half quarter quarters pair couple twins both twice hour fortnight single noon midday midnight".split())
+_CUES |= set("day week month year every each once only just".split())
 _DIGIT = re.compile(r"\d")
 
 

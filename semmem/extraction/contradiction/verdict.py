@@ -10,23 +10,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from semmem.extraction.contradiction.containment import contains, denies, drops_a_clause, persons, told_of_another
 from semmem.extraction.contradiction.pair_model import Likelihoods
-from semmem.extraction.contradiction.quantities import compared
-from semmem.extraction.contradiction.reading import DIRECTIONS, INDEFINITE, NEGATIONS, SELF, Told, read, swapped
-from semmem.extraction.contradiction.wording import (
+from semmem.extraction.contradiction.quantities import compared, take_quantities
+from semmem.extraction.contradiction.reading import (
+    CHANGE,
+    DIRECTIONS,
+    ENDING,
+    INDEFINITE,
+    KIN,
+    NEGATIONS,
+    SELF,
+    TEXT_CHARS_MAX,
+    Told,
     change,
     clauses,
-    is_quantity,
     is_year,
+    listed,
+    read,
     repeats,
     replaced_quantity,
     same_quantity,
+    swapped,
     tells_an_event,
     without_region,
 )
 from semmem.text.quoting import unquoted
-from semmem.text.stems import stem
+from semmem.text.stems import stem, stems
 
 NEARLY_COSINE_MIN = 0.9
 """From here on a number that differs is another value of the same thing, in scripts that the rules cannot read."""
@@ -39,13 +48,29 @@ SAME_MIN = 0.92
 CONTAINED_MIN = 0.5
 """As much is enough where every word of it is in the old statement."""
 SWAPPED_WORDS_MAX = 2
-"""So many words in the place of so many others are no paraphrase that vectors could tell."""
+"""So many words in the place of so many others are no paraphrase that vectors could tell: they take "left" for "right",
+and "lends" for "borrows"."""
 BOUNDS = frozenset("before after without until since".split())
 """Of the prepositions of direction those that change what is said even where the other statement has none."""
 MORE_WORDS_MAX = 4
 """So many words more than the old one a paraphrase may have."""
 UNSETTLED_MIN = 0.3
 """From here on a pair whose statements both stay is said to be unsettled."""
+STEM_CHARS_MIN = 5
+"""Stems that begin with as many letters alike may be forms of one word ("allerg", "allergi")."""
+STEM_TAIL_MAX = 2
+"""So many letters of the shorter one may differ."""
+LEFT_MAX = 1
+"""So many words of the old statement a repetition may leave out: more are another emphasis at the least."""
+MEANT = listed("meant")
+"""What makes an intention, a wish or a guess of a statement."""
+DENIED_CHARS_MIN = 3
+"""So much of a word must stand behind a prefix that denies it."""
+_DENYING = ("un", "dis", "non-", "non")
+_NAMING = frozenset({"call", "name"})
+"""Stems of what says no more than that a name follows."""
+_FREE = frozenset({"to"})
+"""The preposition that other forms of a word call for ("a peanut allergy", "allergic to peanuts")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +80,7 @@ class Bars:
     ``apart``: of two without a common word, names aside: below it they are about two things, whatever the judge says,
     which was taught pairs about one. ``beside``: of two with a word in common, where the new one announces no change.
     ``other_names``: of what is left without their names where these are different ones: made-up names resemble each
-    other, and so do the texts around them, which says nothing of what they are told for.
-    """
+    other, and so do the texts around them, which says nothing of what they are told for."""
 
     apart: float
     beside: float
@@ -93,20 +117,19 @@ class Judged:
     unsettled: bool = False
 
 
-def judge(old: str, new: str, cosine: float) -> Verdict:
-    """By the closed forms alone: what they leave open is different."""
-    return closed(old, new, cosine) or Verdict.DIFFERENT
-
-
 def closed(old: str, new: str, cosine: float) -> Verdict | None:
     """What the words alone decide; ``cosine`` is that of the embeddings, in [-1, 1]. None: they do not."""
     old, new = unquoted(old), unquoted(new)
     if _is_the_same(old, new):
         return Verdict.SAME
     if not (_is_readable(old) and _is_readable(new)):
-        replaced = cosine > NEARLY_COSINE_MIN and _number_replaced(old, new)
-        return Verdict.CONTRADICTION if replaced else Verdict.DIFFERENT
-    if _denied(read(old), read(new)) or replaced_quantity(old, new):
+        changed = change(old, new) if cosine > NEARLY_COSINE_MIN else None
+        if changed is None or not changed.of_quantities or changed.after[:1] in (("年",), ("년",)):
+            return Verdict.DIFFERENT
+        return Verdict.CONTRADICTION
+    one, other = read(old), read(new)
+    denied = one.negations % 2 != other.negations % 2 and _affirmed(one) == _affirmed(other)
+    if denied or replaced_quantity(old, new):
         return Verdict.CONTRADICTION
     return Verdict.DIFFERENT if _another_time(old, new) else None
 
@@ -122,7 +145,9 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
         return Judged(Verdict.SAME)
     if "corrects" in other.marks and not corrects and one.content.isdisjoint(other.content):  # whatever it corrects
         return Judged(Verdict.DIFFERENT, unsettled=True)
-    if _swaps_a_word(old, new) and likely.same > likely.contradiction:
+    changed = change(unquoted(old), unquoted(new))
+    swapped_words = 0 if changed is None else max(len(changed.old), len(changed.new))
+    if 0 < swapped_words <= SWAPPED_WORDS_MAX and likely.same > likely.contradiction:
         return Judged(Verdict.DIFFERENT, unsettled=True)
     if likely.same >= SAME_MIN and _says_no_more(one, other):
         return Judged(Verdict.SAME)
@@ -134,12 +159,7 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
 
 
 def apart(
-    old: str,
-    new: str,
-    cosine: float,
-    nameless_cosine: float | None,
-    corrects: bool = False,
-    bars: Bars = MINILM_BARS,
+    old: str, new: str, cosine: float, nameless_cosine: float | None, corrects: bool = False, bars: Bars = MINILM_BARS
 ) -> bool:
     """Whether the statements are about different things, so that neither excludes the other: neither their words nor
     their vectors have enough in common. The cosines are those of the texts and of the texts without their names (None:
@@ -148,18 +168,12 @@ def apart(
     if corrects and "corrects" in other.marks:
         return False
     alike = cosine if nameless_cosine is None else max(cosine, nameless_cosine)
-    if nameless_cosine is not None and nameless_cosine < bars.other_names and _named_otherwise(one, other):
+    other_names = one.names.isdisjoint(other.content) and other.names.isdisjoint(one.content)
+    if nameless_cosine is not None and nameless_cosine < bars.other_names and one.names and other.names and other_names:
         alike = nameless_cosine
     if (one.content - one.names).isdisjoint(other.content - other.names):
         return alike < bars.apart
     return alike < bars.beside and other.marks.isdisjoint({"ends", "changes", "corrects"})
-
-
-def _named_otherwise(one: Told, other: Told) -> bool:
-    """Whether both have names, and none that the other has too."""
-    return (
-        bool(one.names and other.names) and one.names.isdisjoint(other.content) and other.names.isdisjoint(one.content)
-    )
 
 
 def may(verdict: Verdict, old: str, new: str) -> bool:
@@ -189,7 +203,7 @@ def _names(one: Told, other: Told) -> int:
 def details_differ(old: str, new: str) -> bool:
     """Whether numbers, days, names or a negation are not the same in both, which embeddings hardly see."""
     one, other = read(old), read(new)
-    mine, theirs = (told.names | _numbers(told) for told in (one, other))
+    mine, theirs = (told.names | {word for word in told.words if word[0].isdigit()} for told in (one, other))
     return (mine, one.negations % 2) != (theirs, other.negations % 2)
 
 
@@ -197,16 +211,11 @@ def _is_the_same(old: str, new: str) -> bool:
     return repeats(old, new) or same_quantity(old, new)
 
 
-def _numbers(told: Told) -> frozenset[str]:
-    return frozenset(word for word in told.words if word[0].isdigit())
-
-
 def _says_no_more(old: Told, new: Told) -> bool:
     """Whether the new one has the names of the old one and no number besides, is of the user if that one is, denies as
     much and announces nothing."""
-    _, _, come = compared(old.quantities, new.quantities)
     return (
-        not come
+        not compared(old.quantities, new.quantities)[2]
         and all(_is_named(name, old) for name in new.names)
         and all(_is_named(name, new) for name in old.names)
         and SELF.isdisjoint(old.words) == SELF.isdisjoint(new.words)
@@ -222,14 +231,8 @@ def _says_no_more(old: Told, new: Told) -> bool:
 def _leads_elsewhere(old: Told, new: Told) -> bool:
     """Whether either has a preposition of direction that the other has not, or one of them a bound of time: "until
     May" is not "since May", and "goes to work by bike" is "cycles to work"."""
-    mine, theirs = (frozenset(told.words) & DIRECTIONS for told in (old, new))
+    mine, theirs = (DIRECTIONS.intersection(told.words) for told in (old, new))
     return bool(mine - theirs and theirs - mine) or not BOUNDS.isdisjoint(mine ^ theirs)
-
-
-def _swaps_a_word(old: str, new: str) -> bool:
-    """Whether they are alike but for a word or two: vectors take "left" for "right", and "lends" for "borrows"."""
-    changed = change(unquoted(old), unquoted(new))
-    return changed is not None and max(len(changed.old), len(changed.new)) <= SWAPPED_WORDS_MAX
 
 
 def _values_clash(old: Told, new: Told) -> bool:
@@ -266,16 +269,11 @@ def _only_adds(old: Told, new: Told) -> bool:
     )
 
 
-def _denied(old: Told, new: Told) -> bool:
-    """One affirms and the other denies exactly the same."""
-    return old.negations % 2 != new.negations % 2 and _affirmed(old) == _affirmed(new)
-
-
 def _affirmed(told: Told) -> list[str]:
-    left = [(word, stem_) for word, stem_ in zip(told.words, told.stems, strict=True) if word not in NEGATIONS]
-    return [
-        "" if word in SELF else stem_ for word, stem_ in left if word not in ("do", "does", "a", "an", "the", "any")
-    ]
+    """What is left of it without what denies, each word of the user's alike."""
+    left = NEGATIONS | {"do", "does", "a", "an", "the", "any"}
+    pairs = zip(told.words, told.stems, strict=True)
+    return ["" if word in SELF else stem_ for word, stem_ in pairs if word not in left]
 
 
 def _another_time(old: str, new: str) -> bool:
@@ -285,20 +283,83 @@ def _another_time(old: str, new: str) -> bool:
         return False
     if is_year(changed.old) and is_year(changed.new):
         return True
-    return is_quantity(changed.old) and is_quantity(changed.new) and tells_an_event(changed.before)
-
-
-def _number_replaced(old: str, new: str) -> bool:
-    changed = change(old, new)
-    return (
-        changed is not None
-        and is_quantity(changed.old)
-        and is_quantity(changed.new)
-        and changed.after[:1] not in (("年",), ("년",))
-    )
+    return changed.of_quantities and tells_an_event(changed.before)
 
 
 def _is_readable(text: str) -> bool:
     """Whether the rules can read the script. In any other one only a changed number replaces, all else stays."""
     letters = [char for char in text if char.isalpha()]
     return sum(char.isascii() for char in letters) * 2 >= len(letters)
+
+
+def contains(old: str, new: str) -> bool:
+    """Whether all that the new text says is said by the old one, of the same person, in the same order and tense."""
+    one, other = read(old), read(new)
+    mine, theirs = _beside_quantities(old), _beside_quantities(new)
+    return (
+        all(_is_said(word, mine) for word in theirs.content)
+        and sum(not _is_said(word, theirs) for word in mine.content) <= LEFT_MAX
+        and not compared(one.quantities, other.quantities)[2]
+        and denies(one, other) == denies(other, one)
+        and persons(one) == persons(other)
+        and one.marks == other.marks
+        and MEANT.intersection(one.words) == MEANT.intersection(other.words)
+        and DIRECTIONS.intersection(theirs.words) - _FREE <= DIRECTIONS.intersection(mine.words)
+        and not swapped(mine, theirs)
+    )
+
+
+def denies(told: Told, other: Told) -> bool:
+    """Whether it denies what the other one may affirm, be it by a prefix ("unlocked" to "locked")."""
+    prefixed = sum(any(_is_denial(word, each) for each in other.content) for word in told.content - other.content)
+    return (told.negations + prefixed) % 2 == 1
+
+
+def told_of_another(old: Told, new: Told) -> bool:
+    """Whether the same is said of a relative as of the user, or of two of them."""
+    about = [told.owner if told.owner in KIN else "" for told in (old, new)]
+    shared = (old.content & new.content) - old.names - new.names - frozenset(stems(sorted(old.kin | new.kin)))
+    return about[0] != about[1] and persons(old) != persons(new) and bool(shared)
+
+
+def persons(told: Told) -> frozenset[str]:
+    """Whom it is about, "ex-wife" and "daughter-in-law" included."""
+    words = (word.removesuffix("'s") for word in told.words)
+    return told.kin | {word for word in words if "-" in word and not KIN.isdisjoint(word.split("-"))}
+
+
+def drops_a_clause(old: str, new: Told, told: Told) -> bool:
+    """Whether the new one ends or denies one clause of the old text, and says nothing in the place of the other one:
+    who is "no longer allergic to nuts" may be allergic to bee stings still. ``told``: the old text as it was read."""
+    parts = clauses(unquoted(old))
+    known = frozenset(new.stems)
+    left = [part for part in parts if any(stem(token) not in known for token in part)]
+    come = new.content - told.content - frozenset(stems([*ENDING, *CHANGE, *NEGATIONS]))
+    return len(parts) > len(left) > 0 and not come and not compared(told.quantities, new.quantities)[2]
+
+
+def _beside_quantities(text: str) -> Told:
+    return read(take_quantities(unquoted(text)[:TEXT_CHARS_MAX].lower().replace("’", "'"))[1])
+
+
+def _is_said(word: str, told: Told) -> bool:
+    return word in told.content or any(
+        _is_form(word, other) or _is_denial(word, other) or _is_denial(other, word) or {word, other} <= _NAMING
+        for other in told.content
+    )
+
+
+def _is_form(one: str, other: str) -> bool:
+    if not (one.isalpha() and other.isalpha()):
+        return False
+    alike = max(STEM_CHARS_MIN, min(len(one), len(other)) - STEM_TAIL_MAX)
+    return one[:alike] == other[:alike] and min(len(one), len(other)) >= STEM_CHARS_MIN
+
+
+def _is_denial(word: str, other: str) -> bool:
+    """Whether a stem is the other one behind a prefix that denies it ("dislik", "like")."""
+    rests = (word.removeprefix(prefix) for prefix in _DENYING if word.startswith(prefix))
+    return any(
+        len(rest) >= DENIED_CHARS_MIN and other.startswith(rest) and len(other) - len(rest) <= STEM_TAIL_MAX
+        for rest in rests
+    )

@@ -44,19 +44,13 @@ class Judgement:
     standing: Standing | None
 
 
-class _Softmax:
+def _softmax(points: Matrix, weights: Matrix, bias: Matrix) -> Matrix:
     """``weights`` has one row a class, less the first one's where there are two classes."""
-
-    def __init__(self, trained: dict[str, list[list[float]]]) -> None:
-        self._weights = np.array(trained["weights"], dtype=np.float32)
-        self._bias = np.array(trained["bias"], dtype=np.float32)
-
-    def __call__(self, points: Matrix) -> Matrix:
-        logits = points @ self._weights.T + self._bias
-        if logits.shape[1] == 1:
-            logits = np.hstack([np.zeros_like(logits), logits])
-        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True), dtype=np.float32)
+    logits = points @ weights.T + bias
+    if logits.shape[1] == 1:
+        logits = np.hstack([np.zeros_like(logits), logits])
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
 TYPES = (MemoryType.SEMANTIC, MemoryType.EPISODIC, MemoryType.PROCEDURAL)
@@ -69,16 +63,14 @@ def weights_file(language: str, signature: str) -> Path:
 
 
 @cache
-def _heads(given: str, language: str, signature: str) -> dict[str, _Softmax]:
-    """Its types and standings in the order of TYPES and STANDINGS."""
+def _heads(given: str, language: str, signature: str) -> dict[str, list[Matrix]]:
+    """The weights and the bias of each. Its types and standings in the order of TYPES and STANDINGS."""
     trained = json.loads(weights_file(language, signature).read_text("utf-8"))
-    if (trained["signature"], *map(tuple, (trained["types"], trained["standings"]))) != (signature, _TYPES, _STANDINGS):
+    expected = [signature, [kind.value for kind in TYPES], [standing or "" for standing in STANDINGS]]
+    if [trained[name] for name in ("signature", "types", "standings")] != expected:
         raise ValueError(f"{language}: written by another version of semmem")
-    return {head: _Softmax(weights) for head, weights in trained[given].items()}
-
-
-_TYPES = tuple(kind.value for kind in TYPES)
-_STANDINGS = tuple("" if standing is None else standing.value for standing in STANDINGS)
+    names = ("weights", "bias")
+    return {head: [np.array(of[name], dtype=np.float32) for name in names] for head, of in trained[given].items()}
 
 
 def judge(
@@ -86,8 +78,7 @@ def judge(
 ) -> list[Judgement]:
     """A judgement for each row of one message's ``features``.
 
-    ``vectors``, one a row, are of ``signature``, one of SIGNATURES; None when there are none.
-    """
+    ``vectors``, one a row, are of ``signature``, one of SIGNATURES; None when there are none."""
     if not rows:
         return []
     seen = np.array(rows, dtype=np.float32)
@@ -96,13 +87,10 @@ def judge(
     seen = seen if language == "elsewhere" else without_elsewhere(seen)
     heads = _heads("without_vector" if given is None else "with_vector", language, signature)
     few = plain_points(seen, given)
-    lasting = heads["lasting"](points(seen, given))[:, 1]
-    kinds = heads["type"](few).argmax(axis=1)
-    standings = heads["standing"](few).argmax(axis=1)
-    return [
-        Judgement(float(p), TYPES[kind], STANDINGS[standing])
-        for p, kind, standing in zip(lasting, kinds, standings, strict=True)
-    ]
+    lasting = _softmax(points(seen, given), *heads["lasting"])[:, 1]
+    kinds, standings = (_softmax(few, *heads[name]).argmax(axis=1) for name in ("type", "standing"))
+    found = zip(lasting, kinds, standings, strict=True)
+    return [Judgement(float(p), TYPES[kind], STANDINGS[standing]) for p, kind, standing in found]
 
 
 def without_elsewhere(seen: Matrix) -> Matrix:

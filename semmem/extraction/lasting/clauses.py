@@ -10,9 +10,8 @@ from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
 
-from semmem.extraction.lasting.elsewhere import BEFORE_OWN
-from semmem.text.courtesies import behind_courtesies
-from semmem.text.words import ABBREVIATION
+from semmem.extraction.lasting.features import BEFORE_OWN, Clause
+from semmem.text.words import ABBREVIATION, behind_courtesies
 
 CLAUSES_MAX = 200
 """Of one message, as many clauses are looked at: those of its beginning and of its end, half and half."""
@@ -62,31 +61,6 @@ _CONTRACTION = re.compile(r"\w['’]\w")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """``text`` as written, white space made single. ``sentence`` is the number of the one it belongs to; ``start`` and
-    ``end`` its place in the message. ``asked``: its sentence ends with a question mark. ``first`` and ``last`` of its
-    sentence. ``led``: a colon stands before it in its sentence. ``to_keep``: the user asks to remember it.
-    ``introduced``: its line stands below one that ends with a colon. ``listed``: its line is an item of a list.
-    ``requested``: what it says is asked to be remembered, ``plainly``: by what stands before it; ``requests``: it does
-    nothing but ask that."""
-
-    text: str
-    sentence: int
-    start: int
-    end: int
-    asked: bool
-    first: bool
-    last: bool
-    led: bool
-    introduced: bool
-    listed: bool
-    to_keep: bool = False
-    requested: bool = False
-    plainly: bool = False
-    requests: bool = False
-
-
 def squeezed(text: str) -> str:
     """The text with single spaces, which ``clauses`` expects."""
     return _BLANKS.sub(" ", text)
@@ -96,11 +70,10 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
     """The clauses of a squeezed text, in order."""
     found: list[Clause] = []
     starts: list[int] = []
-    for number, (start, end, line) in enumerate(_sentences(text)):
+    for number, (start, end, introduced, listed) in enumerate(_sentences(text)):
         starts.append(start)
-        asked = text[start:end].rstrip("\"'”’)） ").endswith(("?", "？")) and not _TAG.search(
-            text, max(start, end - 20), end
-        )
+        asked = text[start:end].rstrip("\"'”’)） ").endswith(("?", "？"))
+        asked = asked and not _TAG.search(text, max(start, end - 20), end)
         lead = lead_in(text, start, end, asked=asked)
         colon = text.find(":", lead.said, end)
         places = _places(text, lead.said, end)
@@ -116,8 +89,8 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
                 index == 0,
                 index == len(places) - 1,
                 0 <= colon < first,
-                line.introduced,
-                line.listed,
+                introduced,
+                listed,
                 lead.to_keep and first == lead.said,
             )
             for index, (first, last) in enumerate(places)
@@ -131,14 +104,15 @@ def _with_requests(text: str, starts: list[int], found: list[Clause]) -> Iterato
     """The clauses with what is asked of them: to remember what the same sentence says, or, where a sentence says
     nothing else, the ones before and behind it. ``starts``: where the sentences begin."""
     sentences = [list(sentence) for _, sentence in groupby(found, key=lambda clause: clause.sentence)]
-    orders = [
-        order_in(text, _beginnings(text, starts[sentence[0].sentence], sentence[-1].end), sentence[-1].end)
-        for sentence in sentences
-    ]
-    bare = [
-        order is not None and all(is_only(order, text, clause.start, clause.end) for clause in sentence)
-        for order, sentence in zip(orders, sentences, strict=True)
-    ]
+    orders: list[Order | None] = []
+    bare: list[bool] = []
+    for sentence in sentences:
+        start, end = starts[sentence[0].sentence], sentence[-1].end
+        # An order may begin with the sentence, and behind what parts clauses.
+        behind = (match.end() for match in islice(_BREAK.finditer(text, start, end), BREAKS_MAX))
+        order = order_in(text, [start, *behind], end)
+        orders.append(order)
+        bare.append(order is not None and all(is_only(order, text, each.start, each.end) for each in sentence))
     for place, (order, sentence) in enumerate(zip(orders, sentences, strict=True)):
         beside = any(bare[max(0, place - 1) : place]) or any(bare[place + 1 : place + 2])
         for clause in sentence:
@@ -149,11 +123,6 @@ def _with_requests(text: str, starts: list[int], found: list[Clause]) -> Iterato
             yield _without(told, text, order) if requested and order is not None else told
 
 
-def _beginnings(text: str, start: int, end: int) -> list[int]:
-    """Where an order may begin in the sentence: with it, and behind what parts clauses."""
-    return [start, *(match.end() for match in islice(_BREAK.finditer(text, start, end), BREAKS_MAX))]
-
-
 def _without(clause: Clause, text: str, order: Order) -> Clause:
     """The clause without the order that it begins or ends with."""
     start = order.end if order.start == clause.start else clause.start
@@ -161,19 +130,14 @@ def _without(clause: Clause, text: str, order: Order) -> Clause:
     return replace(clause, start=start, end=end, text=" ".join(text[start:end].split()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    introduced: bool
-    listed: bool
-
-
-def _sentences(text: str) -> Iterator[tuple[int, int, _Line]]:
+def _sentences(text: str) -> Iterator[tuple[int, int, bool, bool]]:
+    """Where each begins and ends, whether a line before it ends with a colon, and whether its own is one of a list."""
     start, introduced = 0, False
     for written in text.split("\n"):
         item = _ITEM.match(written)
-        line = _Line(introduced, item is not None)
         begin = start + (item.end() if item else 0)
-        yield from ((first, end, line) for first, end in _ends(text, begin, start + len(written)))
+        for first, end in _ends(text, begin, start + len(written)):
+            yield first, end, introduced, item is not None
         introduced = introduced or written[-LINE_CHARS_READ:].rstrip().endswith((":", "："))
         start += len(written) + 1
 

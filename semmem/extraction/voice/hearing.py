@@ -8,20 +8,19 @@ it takes linear time: every pattern is anchored or bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from semmem.extraction.lasting.features import formal
-from semmem.text.orders import STEM_CHARS, tokens
-from semmem.text.words import ABBREVIATION, counted, is_unspaced
+from semmem.text.orders import places, stem_of, tokens
+from semmem.text.words import ABBREVIATION, counted
 
 UNITS_MAX = 200
 """Of one message so many units are read: those of its beginning and of its end, half and half."""
@@ -63,12 +62,7 @@ class Unit:
 
 def units(text: str) -> list[Unit]:
     """In the order of the text. What is left out of a text with more than UNITS_MAX of them is nobody's voice."""
-    found = list(_units(text))
-    half = UNITS_MAX // 2
-    return found if len(found) <= UNITS_MAX else found[:half] + found[-half:]
-
-
-def _units(text: str) -> Iterator[Unit]:
+    found: list[Unit] = []
     quotes = _merged([*quotations(text), *marked(text)])
     quote = line = 0
     opens = True
@@ -78,23 +72,23 @@ def _units(text: str) -> Iterator[Unit]:
         piece = text[start:end]
         if piece.strip():
             quoted = quote < len(quotes) and quotes[quote][0] <= start
-            yield Unit(start, start + len(piece.rstrip()), line, opens, quoted)
+            found.append(Unit(start, start + len(piece.rstrip()), line, opens, quoted))
             opens = False
         if piece.endswith("\n"):
             line, opens = line + 1, True
+    half = UNITS_MAX // 2
+    return found if len(found) <= UNITS_MAX else found[:half] + found[-half:]
 
 
 def _cuts(text: str, quotes: list[tuple[int, int]]) -> list[int]:
     """Where units begin and end, in order."""
     cuts = {0, len(text), *(place for quote in quotes for place in quote)}
     cuts.update(match.end() for match in _LINE_END.finditer(text))
-    cuts.update(match.end() for match in _END.finditer(text) if not _is_abbreviated(text, match.start()))
+    for match in _END.finditer(text):
+        if not ABBREVIATION.search(text[max(0, match.start() - 8) : match.start()]):
+            cuts.add(match.end())
     ends = sorted(cuts)
     return [place for start, end in pairwise(ends) for place in range(start, end, UNIT_CHARS_MAX)] + ends[-1:]
-
-
-def _is_abbreviated(text: str, end: int) -> bool:
-    return ABBREVIATION.search(text[max(0, end - 8) : end]) is not None
 
 
 def quotations(text: str) -> list[tuple[int, int]]:
@@ -212,12 +206,10 @@ def heard(text: str) -> Heard:
 
 def _led(text: str, found: Sequence[Unit]) -> int:
     """The number of the first unit behind a line that ends with a colon; ``len(found)`` where none does."""
-    lines = (
-        number
-        for number, (unit, after) in enumerate(pairwise(found), 1)
-        if after.line > unit.line and text[unit.start : unit.end].endswith((":", "：")) and not unit.quoted
-    )
-    return next(lines, len(found))
+    for number, (unit, after) in enumerate(pairwise(found), 1):
+        if after.line > unit.line and text[unit.start : unit.end].endswith((":", "：")) and not unit.quoted:
+            return number
+    return len(found)
 
 
 def _joined(text: str, own: list[Unit]) -> str:
@@ -248,8 +240,7 @@ class Weights:
 
     A small recurrent network reads the units in both directions: each is its words (hashed, a vector each) and its
     shape, so it knows any language that it was taught and needs no embedder. The weights come from
-    ``training/train_voice.py``.
-    """
+    ``training/train_voice.py``."""
 
     def __init__(self, file: Path) -> None:
         with np.load(file) as held:
@@ -326,30 +317,19 @@ _CAPITALS = re.compile(r"[A-ZÀ-Þ]{4,}")
 
 def words_of(text: str) -> list[int]:
     """The places of the words, pairs of neighbours and openings of a unit."""
-    found = tokens(text)[:WORDS_READ]
-    stems = [token if is_unspaced(token) else token.casefold()[:STEM_CHARS] for token in found]
+    stems = [stem_of(token) for token in tokens(text)[:WORDS_READ]]
     spelt = {*stems, *map(" ".join, pairwise(stems)), *(f"^{' '.join(stems[:count])}" for count in (1, 2, 3))}
-    return sorted({crc32(feature.encode("utf-8", "surrogatepass")) % BUCKETS for feature in spelt})
+    return places(spelt, BUCKETS)
 
 
 def shapes(text: str, found: Sequence[Unit]) -> list[list[float]]:
     """One row a unit, each value in [0, 1]."""
     lines = len({unit.line for unit in found})
-    return [
-        [
-            *formal(text[unit.start : unit.end]),
-            *(float(shape.match(text[unit.start : unit.end]) is not None) for shape in _SHAPES),
-            float(_CAPITALS.search(text[unit.start : unit.end]) is not None),
-            float(unit.opens),
-            float(unit.quoted),
-            float(index > 0 and unit.line - found[index - 1].line == 1),
-            float(index > 0 and unit.line - found[index - 1].line > 1),
-            float(index == 0),
-            float(index == len(found) - 1),
-            min(1.0, index / 10),
-            min(1.0, len(found) / 10),
-            min(1.0, lines / 10),
-            min(1.0, (unit.end - unit.start) / 200),
-        ]
-        for index, unit in enumerate(found)
-    ]
+    rows = []
+    for index, unit in enumerate(found):
+        said, below = text[unit.start : unit.end], unit.line - found[index - 1].line if index else 0
+        seen = [*(shape.match(said) is not None for shape in _SHAPES), _CAPITALS.search(said) is not None]
+        stands = (unit.opens, unit.quoted, below == 1, below > 1, index == 0, index == len(found) - 1)
+        sizes = (index / 10, len(found) / 10, lines / 10, (unit.end - unit.start) / 200)
+        rows.append([*formal(said), *map(float, seen), *map(float, stands), *(min(1.0, size) for size in sizes)])
+    return rows

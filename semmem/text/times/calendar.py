@@ -39,7 +39,8 @@ def between(first: date, after_last: date) -> Interval | None:
     """Whole days. None when empty or not within 1900 to 2200."""
     if not (first.year >= YEAR_MIN and first < after_last and after_last <= date(YEAR_MAX, 1, 1)):
         return None
-    return Interval(_midnight(first), _midnight(after_last))
+    start, end = (datetime(each.year, each.month, each.day, tzinfo=UTC).timestamp() for each in (first, after_last))
+    return Interval(start, end)
 
 
 def day(when: date) -> Interval | None:
@@ -92,14 +93,16 @@ def back(today: date, count: int, unit: str) -> Interval | None:
     """About ``count`` units ago (ahead when negative): that day, the seven days or the month around it, that year."""
     match unit:
         case "day":
-            return _around(today - count * DAY, 0, 1)
+            return day(today - count * DAY)
         case "week":
-            return _around(today - count * WEEK, 3, 4)
+            return between(today - count * WEEK - 3 * DAY, today - count * WEEK + 4 * DAY)
         case "month":
             years, index = divmod(today.month - 1 - count, 12)
             if not YEAR_MIN < today.year + years < YEAR_MAX:
                 return None
-            return _around(_capped(today.year + years, index + 1, today.day), 15, 16)
+            last = calendar.monthrange(today.year + years, index + 1)[1]
+            middle = date(today.year + years, index + 1, min(today.day, last))
+            return between(middle - 15 * DAY, middle + 16 * DAY)
         case "year":
             return year(today.year - count)
     return None
@@ -123,7 +126,8 @@ def whole(today: date, step: int, unit: str) -> Interval | None:
         case "month":
             return month(today.year, today.month + step)
         case "quarter":
-            return quarter(*_quarter_after(today, step))
+            years, index = divmod((today.month - 1) // 3 + step, 4)
+            return quarter(today.year + years, index + 1)
         case "year":
             return year(today.year + step)
         case "part":  # this morning, last night, next morning
@@ -140,20 +144,3 @@ def weekday(today: date, number: int, step: int) -> Interval | None:
 
 def coming_weekday(today: date, number: int) -> Interval | None:
     return day(today + ((number - today.weekday() - 1) % 7 + 1) * DAY)
-
-
-def _around(when: date, days_before: int, days_after: int) -> Interval | None:
-    return between(when - days_before * DAY, when + days_after * DAY)
-
-
-def _capped(year_number: int, month_number: int, day_number: int) -> date:
-    return date(year_number, month_number, min(day_number, calendar.monthrange(year_number, month_number)[1]))
-
-
-def _quarter_after(today: date, step: int) -> tuple[int, int]:
-    years, index = divmod((today.month - 1) // 3 + step, 4)
-    return today.year + years, index + 1
-
-
-def _midnight(when: date) -> float:
-    return datetime(when.year, when.month, when.day, tzinfo=UTC).timestamp()

@@ -73,8 +73,7 @@ def intervals(text: str, now: float, *, towards: Towards = "past") -> list[Inter
 
     ``now`` is seconds since the epoch; outside 1900 to 2200 nothing is read. ``towards`` decides what may be either
     (see Towards); "tomorrow" and "last week" are what they are. "in two weeks" is a date only towards the future:
-    else it may be how long something took. Never raises.
-    """
+    else it may be how long something took. Never raises."""
     if not (math.isfinite(now) and EARLIEST_S <= now < LATEST_S) or not _may_name_a_time(text):
         return []
     today = datetime.fromtimestamp(now, UTC).date()
@@ -89,9 +88,7 @@ def intervals(text: str, now: float, *, towards: Towards = "past") -> list[Inter
 
 def _may_name_a_time(text: str) -> bool:
     """Whether a text may name a time at all: a fast check, which most texts fail."""
-    if _DIGIT_OR_CHINESE.search(text):
-        return True
-    return not TELLING.isdisjoint(WORD.findall(text.casefold()))
+    return bool(_DIGIT_OR_CHINESE.search(text)) or not TELLING.isdisjoint(WORD.findall(text.casefold()))
 
 
 def _named(text: str, now: float, today: date, towards: Towards) -> Iterator[Interval]:
@@ -102,7 +99,8 @@ def _named(text: str, now: float, today: date, towards: Towards) -> Iterator[Int
         interval = _BUILDERS[match.lastgroup or ""](found)
         if interval and (bounded := _bounded(interval, _modifier(read.classes, start), now)):
             yield bounded
-    yield from _chinese(text, now, today, towards)
+    if _HAN.search(text):
+        yield from filter(None, (_read_chinese(match, now, today, towards) for match in _CHINESE.finditer(text)))
 
 
 def _modifier(classes: str, start: int) -> str:
@@ -124,11 +122,6 @@ def _bounded(interval: Interval, modifier: str, now: float) -> Interval | None:
 
 
 # --- what a pattern means --------------------------------------------------------------------------------------------
-
-
-def _whole_date(found: TimePhrase) -> Interval | None:
-    dated: Interval | None = found.get("DZr")
-    return dated
 
 
 def _years(found: TimePhrase) -> Interval | None:
@@ -180,23 +173,10 @@ def _season(found: TimePhrase) -> Interval | None:
 
 def _weekday(found: TimePhrase) -> Interval | None:
     number = found.get("Ww")
-    if any(letter in STEPS for letter in found.classes):
-        return calendar.weekday(found.today, number, found.step)
-    if found.towards == "future":
+    stepped = any(letter in STEPS for letter in found.classes)
+    if found.towards == "future" and not stepped:
         return calendar.coming_weekday(found.today, number)
-    return calendar.weekday(found.today, number, -1)
-
-
-def _unit(found: TimePhrase) -> Interval | None:
-    return calendar.whole(found.today, found.step, found.get("UP"))
-
-
-def _last_units(found: TimePhrase) -> Interval | None:
-    return calendar.window(found.today, found.get("N"), found.get("U"))
-
-
-def _ago(found: TimePhrase) -> Interval | None:
-    return calendar.back(found.today, found.get("Na"), found.get("U"))
+    return calendar.weekday(found.today, number, found.step if stepped else -1)
 
 
 def _ahead(found: TimePhrase) -> Interval | None:
@@ -205,17 +185,13 @@ def _ahead(found: TimePhrase) -> Interval | None:
     return calendar.back(found.today, -found.get("Na"), found.get("U"))
 
 
-def _year(found: TimePhrase) -> Interval | None:
-    return calendar.year(found.get("Y")) if found.get("U") in (None, "year") else None
-
-
 _ANY_MONTH = "[Mmci]"
 _BEFORE = "[Isbv]?"
 """What may stand before a month with more behind it, so that the longer reading is the first one."""
 
 RULES: tuple[tuple[str, Callable[[TimePhrase], Interval | None]], ...] = (
     (r"k[WUMS]P?", lambda _found: None),  # every Monday morning
-    (r"D|[Ins]Z|[FI]r", _whole_date),
+    (r"D|[Ins]Z|[FI]r", lambda found: found.get("DZr")),
     (r"FYoY", _years),
     (rf"F{_ANY_MONTH}o{_ANY_MONTH}(?:,?Y)?", _months),
     (rf"[NO]f?{_ANY_MONTH}f?,?Y|[nIt]N\.{_ANY_MONTH}Y?|Of?{_ANY_MONTH}|N[Mm]|Nf{_ANY_MONTH}", _day_of_month),
@@ -226,17 +202,19 @@ RULES: tuple[tuple[str, Callable[[TimePhrase], Interval | None]], ...] = (
     (rf"{_BEFORE}{_ANY_MONTH}(?:[,f]?Y(?!p)|f?t?[LTX]U|f?t?U[lxL])|[LTX]UI{_ANY_MONTH}", _month_of_year),
     (rf"[LX]{_ANY_MONTH}|T[Mmi]|{_ANY_MONTH}[lxL](?!U)", _month),
     (rf"[Is]-?{_ANY_MONTH}|[bv][Mmi]|[eU]f{_ANY_MONTH}|M", _month),
-    (r"S,?f?Y|Sf?t?[LTX]U", _season),
-    (r"[LTX]S|S[lxL]", _season),
+    (r"S,?f?Y|Sf?t?[LTX]U|[LTX]S|S[lxL]", _season),
     (r"[LTX][Ww](?!p)|W[lxL]|nt?[Ww](?!p)|WP", _weekday),
-    (r"LNf?U|NlU", _last_units),
-    (r"[Na]f?UA|H[Na]f?U", _ago),
+    (r"LNf?U|NlU", lambda found: calendar.window(found.today, found.get("N"), found.get("U"))),
+    (r"[Na]f?UA|H[Na]f?U", lambda found: calendar.back(found.today, found.get("Na"), found.get("U"))),
     (r"[Na]f?UR|I[Na]f?U", _ahead),
     (r"d", lambda found: calendar.day(found.today + found.get("d") * calendar.DAY)),
-    (r"[LX]U(?!f)|TU|[LT]P|U[lxL]", _unit),
+    (r"[LX]U(?!f)|TU|[LT]P|U[lxL]", lambda found: calendar.whole(found.today, found.step, found.get("UP"))),
     (r"KY", lambda found: calendar.quarter(found.get("Y"), found.get("K"))),
     (r"It?E", lambda found: calendar.year(found.get("E"), 10)),
-    (r"[Isbv]t?Y(?!p)|efY|UY", _year),
+    (
+        r"[Isbv]t?Y(?!p)|efY|UY",
+        lambda found: calendar.year(found.get("Y")) if found.get("U") in (None, "year") else None,
+    ),
 )
 _BUILDERS = {f"rule{i}": builder for i, (_, builder) in enumerate(RULES)}
 _ANY = re.compile("|".join(f"(?P<rule{i}>{pattern})" for i, (pattern, _) in enumerate(RULES)))
@@ -274,15 +252,6 @@ _CHINESE = re.compile(
     re.VERBOSE,
 )
 _HAN = re.compile(r"[天年月周期拜]")
-
-
-def _chinese(text: str, now: float, today: date, towards: Towards) -> Iterator[Interval]:
-    if not _HAN.search(text):
-        return
-    for match in _CHINESE.finditer(text):
-        interval = _read_chinese(match, now, today, towards)
-        if interval:
-            yield interval
 
 
 def _read_chinese(match: re.Match[str], now: float, today: date, towards: Towards) -> Interval | None:

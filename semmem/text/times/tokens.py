@@ -34,12 +34,6 @@ AMBIGUOUS_MONTHS = {"march": 3, "april": 4, "may": 5, "june": 6, "august": 8, "m
 _DATA = json.loads(Path(__file__).with_name("lexicon.json").read_text("utf-8"))
 
 
-def _valued(letter: str, values: dict[str, str]) -> dict[str, Entry]:
-    """A value of digits is a number."""
-    read = {name: int(name) if name.lstrip("-").isdigit() else name for name in values}
-    return {word: (letter, read[name]) for name, words in values.items() for word in words.split()}
-
-
 WORDS: dict[str, Entry] = {
     **{word: (letter, word) for letter, words in _DATA["plain"].items() for word in words.split()},
     **{name: ("W", number) for number, name in enumerate(WEEKDAYS)},
@@ -49,7 +43,9 @@ WORDS: dict[str, Entry] = {
     **{word: ("N", value) for some in (GERMAN, SPANISH, FRENCH) for word, value in some.items() if word != "sept"},
 }
 for _letter, _values in _DATA["valued"].items():
-    WORDS |= _valued(_letter, _values)
+    for _name, _listed in _values.items():
+        _value = int(_name) if _name.lstrip("-").isdigit() else _name
+        WORDS |= dict.fromkeys(_listed.split(), (_letter, _value))
 
 TELLING = (
     frozenset(word for word, (letter, _) in WORDS.items() if letter in "dPUWwMcSK")
@@ -132,10 +128,8 @@ def _entry(text: str, found: Sequence[re.Match[str]], words: Sequence[str], i: i
         return _month(word, raw, words, i)
     if word in MORNING_WORDS and i and words[i - 1] in NOT_TOMORROW_AFTER:
         return "P", "part"
-    return WORDS.get(word) or WORDS.get(_POSSESSIVE.sub("", word)) or _no_time(word)
-
-
-def _no_time(word: str) -> Entry:
+    if known := WORDS.get(word) or WORDS.get(_POSSESSIVE.sub("", word)):
+        return known
     if word in (",", ".", "-"):
         return word, None
     plural = word == "people" or (word[-1] == "s" and word not in NOT_PLURAL and "'" not in word)

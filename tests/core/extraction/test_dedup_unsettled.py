@@ -9,10 +9,9 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import PAIR_FOUND, PAIR_REPLACED, Action
-from semmem.extraction.comparing import Comparing
+from semmem.extraction.comparing import Comparing, Open, PairJudge
 from semmem.extraction.contradiction.verdict import Judged, Verdict, closed
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.work import InThread
 from semmem.memory import MemoryType, Scope, Vector
 from tests.core.extraction.dedup_world import (

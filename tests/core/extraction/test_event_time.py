@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.extraction.event_time import DatedText, event_time
+from semmem.extraction.phrasing import DatedText, event_time
 from tests.support.cpu_time import within_cpu_s
 
 SAID_AT = datetime(2026, 11, 22, 15, 30, tzinfo=UTC).timestamp()

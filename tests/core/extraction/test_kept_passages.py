@@ -9,9 +9,9 @@ import pytest
 
 from semmem.backends.in_process import InProcessStore
 from semmem.backends.sql.journal import SqlJournal
-from semmem.extraction.kept_passages import LOOK_AFTER, Keeping
 from semmem.extraction.reading import Reader
 from semmem.extraction.rules import RulesExtractor
+from semmem.extraction.storing import LOOK_AFTER, Keeping
 from semmem.lifecycle.quota import PassageQuota
 from semmem.memory import PASSAGES, Memory, Scope, Turn
 from semmem.ports.learning import Batch

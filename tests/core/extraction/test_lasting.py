@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.extraction.lasting import elsewhere
-from semmem.extraction.lasting.choose import PASSAGE_CHARS_MAX, asks_for_own, is_decision, passages
 from semmem.extraction.lasting.classifier import STANDINGS, TYPES, Judgement, judge, without_elsewhere
 from semmem.extraction.lasting.clauses import clauses, squeezed
-from semmem.extraction.lasting.features import ELSEWHERE, features
+from semmem.extraction.lasting.features import ELSEWHERE, NAMES, classes, features
+from semmem.extraction.rules import PASSAGE_CHARS_MAX, asks_for_own, is_decision, passages
 from semmem.memory import MemoryType, Standing
 from tests.support.examples import examples
 
@@ -100,7 +99,7 @@ SAID_ELSEWHERE = [
 
 def met(text: str) -> set[str]:
     """The classes of which a text has a word."""
-    return {name for name, value in zip(elsewhere.NAMES, elsewhere.classes(text), strict=True) if value}
+    return {name for name, value in zip(NAMES, classes(text), strict=True) if value}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_english_is_in_no_class_of_other_languages(text: str) -> None:
 def test_the_columns_of_other_languages_are_known_and_left_out_for_english() -> None:
     found = clauses("Ich heiße Jonas und esse kein Fleisch")
     [row] = features(found)
-    assert row[ELSEWHERE] == elsewhere.classes(found[0].text)
+    assert row[ELSEWHERE] == classes(found[0].text)
     assert without_elsewhere(np.array([row], dtype=np.float32))[0].tolist() == pytest.approx(
         [*row[: ELSEWHERE.start], *row[ELSEWHERE.stop :]]
     )
@@ -145,7 +144,7 @@ def test_the_columns_of_other_languages_are_known_and_left_out_for_english() -> 
 @pytest.mark.parametrize("said", SAID_ELSEWHERE)
 def test_other_languages_have_heads_of_their_own(said: str) -> None:
     rows = features(clauses(said))
-    deaf = [[*row[: ELSEWHERE.start], *[0.0] * len(elsewhere.NAMES), *row[ELSEWHERE.stop :]] for row in rows]
+    deaf = [[*row[: ELSEWHERE.start], *[0.0] * len(NAMES), *row[ELSEWHERE.stop :]] for row in rows]
     assert judge(rows, None)[0].lasting > 0.4 > judge(deaf, None)[0].lasting
 
 

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.extraction.lasting.choose import passages
 from semmem.extraction.lasting.classifier import Judgement
 from semmem.extraction.lasting.clauses import READ_CHARS_MAX, clauses, lead_in, squeezed
-from semmem.extraction.rules import facts_in
+from semmem.extraction.rules import facts_in, passages
 from semmem.memory import MemoryType
 from tests.support.cpu_time import within_cpu_s
 

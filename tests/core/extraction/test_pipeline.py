@@ -14,12 +14,12 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
+from semmem.extraction.llm import SessionSummariser
 from semmem.extraction.model_judge import ModelJudge
 from semmem.extraction.pipeline import Learning, choose_extractor
 from semmem.extraction.reading import Reader
 from semmem.extraction.result import BatchResult
 from semmem.extraction.screen import Ruling, screen
-from semmem.extraction.session_summary import SessionSummariser
 from semmem.extraction.storing import Storing
 from semmem.lifecycle.quota import Quota
 from semmem.memory import Fact, Memory, MemoryStatus, MemoryType, Message, Scope, Turn

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.backends.models.openai import OpenAIModel
-from semmem.extraction.session_summary import SCHEMA, SessionSummariser, grounded, session_key
+from semmem.extraction.llm import SUMMARY_SCHEMA, SessionSummariser, grounded, session_key
 from semmem.memory import Fact, MemoryType, Scope, Turn
 from semmem.ports.errors import ModelRefused
 from semmem.text.grounding import SourceText
@@ -36,7 +36,7 @@ async def test_a_summary_is_an_episode_of_the_session_with_its_date() -> None:
     model = answered(SUMMARY)
     fact = await SessionSummariser(model, timeout_s=9.0).summarise(turns(*SAID))
     assert fact == Fact(MemoryType.EPISODIC, SUMMARY, "t-2", occurred_at=100.0, key="session:/s-1")
-    assert (model.timeout_s, model.json_schema) == (9.0, SCHEMA)
+    assert (model.timeout_s, model.json_schema) == (9.0, SUMMARY_SCHEMA)
     assert "500 characters" in model.messages[0].text
 
 

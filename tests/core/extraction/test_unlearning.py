@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.pair_judge import PairJudge
-from semmem.extraction.undoing import Undoing
-from semmem.extraction.unlearning import MEANT_MAX, Unlearning, meant
-from semmem.extraction.waiting_words import WaitingWords
+from semmem.extraction.comparing import PairJudge
+from semmem.extraction.unlearning import MEANT_MAX, Undoing, Unlearning, WaitingWords, meant
 from semmem.extraction.work import InThread
 from semmem.lifecycle.erasure import ErasurePending, Receipt
 from semmem.memory import Memory, MemoryType, Scope, Source

@@ -9,7 +9,7 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Removal
 from semmem.extraction.contradiction.verdict import Verdict
-from semmem.extraction.unsettled import KEPT, PAIRS_MAX, Settled, Unsettled
+from semmem.extraction.model_judge import KEPT, PAIRS_MAX, Settled, Unsettled
 from semmem.memory import (
     CONTRADICTED,
     REPEATED,

@@ -17,10 +17,9 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.background.learner import Learner
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.kept_passages import Keeping
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.rules import RulesExtractor
-from semmem.extraction.storing import Storing
+from semmem.extraction.storing import Keeping, Storing
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.quota import PassageQuota, Quota
 from semmem.management.access import AccessRules

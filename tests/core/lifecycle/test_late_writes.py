@@ -13,8 +13,8 @@ import pytest
 from semmem.extraction.candidate import Candidate, keyed_id
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
+from semmem.extraction.llm import session_key
 from semmem.extraction.pipeline import Learning
-from semmem.extraction.session_summary import session_key
 from semmem.extraction.storing import Storing
 from semmem.lifecycle.writes import Writes
 from semmem.memory import Fact, Memory, MemoryType, Scope, Turn

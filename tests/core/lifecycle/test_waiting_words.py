@@ -13,10 +13,10 @@ import pytest
 
 from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
+from semmem.extraction.comparing import Open, PairJudge
 from semmem.extraction.contradiction.verdict import Judged, Verdict
-from semmem.extraction.pair_judge import Open, PairJudge
 from semmem.extraction.rules import RulesExtractor
-from semmem.extraction.waiting_words import WaitingWords, restated, without
+from semmem.extraction.unlearning import WaitingWords, cut_out, restated
 from semmem.extraction.work import InThread
 from semmem.memory import Fact, Scope, Vector
 from semmem.ports.learning import Batch
@@ -224,4 +224,4 @@ async def test_a_paraphrase_goes_as_far_as_the_judge_sees(tmp_path: Path) -> Non
 )
 def test_only_the_clause_that_states_it_goes(text: str, left: str) -> None:
     found = restated(text, [BEES])
-    assert without(found.text, found.stated) == left
+    assert cut_out(found.text, found.stated) == left

@@ -14,7 +14,7 @@ from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.storing import Storing
-from semmem.extraction.undoing import Undoing
+from semmem.extraction.unlearning import Undoing
 from semmem.lifecycle.holds import Holds
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules

@@ -5,8 +5,8 @@ from __future__ import annotations
 from semmem.retrieval.rank import rank
 from semmem.text import number_words, stop_words
 from semmem.text.grounding import content_words, numbers
+from semmem.text.stems import IRREGULAR_VERBS, SAME_FORM
 from semmem.text.times.tokens import WORDS
-from semmem.text.verbs import IRREGULAR_VERBS, SAME_FORM
 from semmem.text.words import words
 from tests.core.retrieval.talk import hit
 
@@ -18,12 +18,7 @@ def test_every_stop_word_is_a_word_as_the_tokeniser_gives_it() -> None:
 
 
 def test_a_word_of_grammar_stands_in_one_class() -> None:
-    classes = (
-        stop_words.ARTICLES, stop_words.NEGATIONS, stop_words.FIRST_AND_SECOND_PERSON, stop_words.THIRD_PERSON,
-        stop_words.POINTERS, stop_words.QUESTION_WORDS, stop_words.AUXILIARIES, stop_words.PREPOSITIONS,
-        stop_words.CONJUNCTIONS, stop_words.SMALL_ADVERBS,
-    )  # fmt: skip
-    assert sum(map(len, classes)) == len(stop_words.ENGLISH)
+    assert sum(map(len, stop_words.CLASSES.values())) == len(stop_words.ENGLISH)
 
 
 def test_numbers_count_up_in_every_language() -> None:

@@ -17,12 +17,11 @@ import pytest_asyncio
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, memory_id
-from semmem.extraction.comparing import NO_OPINIONS, Comparing
+from semmem.extraction.comparing import NO_OPINIONS, Comparing, PairJudge
 from semmem.extraction.contradiction.pair_model import nameless, parts
 from semmem.extraction.contradiction.verdict import Verdict, closed
 from semmem.extraction.dedup import Dedup
 from semmem.extraction.model_judge import Opinions
-from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.work import InThread
 from semmem.memory import Fact, MemoryStatus, MemoryType, Scope, Turn, Vector
 from semmem.text.quoting import unquoted

@@ -12,11 +12,10 @@ import pytest_asyncio
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Action, Candidate, Placed, memory_id
-from semmem.extraction.comparing import CORRECTED_S, Comparing
+from semmem.extraction.comparing import CORRECTED_S, Comparing, PairJudge
 from semmem.extraction.contradiction.pair_model import trained_for
 from semmem.extraction.contradiction.verdict import closed
 from semmem.extraction.dedup import Dedup
-from semmem.extraction.pair_judge import PairJudge
 from semmem.extraction.work import InThread
 from semmem.memory import CONTRADICTED, UNSETTLED, Fact, Memory, MemoryStatus, MemoryType, Scope, Turn
 from semmem.ports.embedder import Embedder
