@@ -170,7 +170,7 @@ def reindexing(
         Everybody(store, journal).users,
         clock=time.time,
         moved=moved,
-        tell=partial(log.info, "reindex: %s"),
+        tell=lambda line: log.info("reindex: %s", line),
         lease_s=LEASE_S if shared else 0.0,  # one process alone has the journal's file
         poll_s=rules.poll_s,
         settle_s=2 * rules.poll_s if shared else 0.0,
