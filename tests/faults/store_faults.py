@@ -39,10 +39,12 @@ def store_stopped(house: House, form: Form) -> Trial:
 
 
 def store_of_another_dimension(house: House, form: Form) -> Trial:
-    """semmem refuses to start on vectors that it could not compare; clients then have their answers without it."""
+    """Where it may not make new ones itself, semmem refuses to start on vectors that it could not compare; clients then
+    have their answers without it."""
     plain = house.ask(form, plain=True)
     house.sidecar.end()
-    other = house.sidecar.launch({"memory": {"milvus": {"dimension": 128}, "embedding": {"dimension": 128}}})
+    narrower = {"milvus": {"dimension": 128}, "embedding": {"dimension": 128}, "reindex": {"start": "manual"}}
+    other = house.sidecar.launch({"memory": narrower})
     try:
         faulted = house.ask(form)
         code = other.process.wait(60)
