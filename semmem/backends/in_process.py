@@ -32,15 +32,16 @@ class InProcessStore:
     async def close(self) -> None:
         self._is_open = False
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
+    async def put(self, scope: Scope, *memories: Memory) -> None:
         self._check_open()
-        check_memory(scope, memory)
-        vector = memory.embedding
-        kept = replace(_copy(memory), embedding=None if vector is None else self._usable(vector))
-        memories = self._users.setdefault(scope.user, {})
-        present = memories.get(memory.id)
-        if present is None or present.version < memory.version:
-            memories[memory.id] = kept
+        for memory in memories:
+            check_memory(scope, memory)
+            vector = memory.embedding
+            kept = replace(_copy(memory), embedding=None if vector is None else self._usable(vector))
+            there = self._users.setdefault(scope.user, {})
+            present = there.get(memory.id)
+            if present is None or present.version < memory.version:
+                there[memory.id] = kept
 
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None

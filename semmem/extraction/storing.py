@@ -6,6 +6,8 @@ is decided by whoever brings it.
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -123,7 +125,7 @@ class Storing:
             return None
         tally.count(placed, new.fact, verdict)
         quota = self.quota if placed.action in _GROWN else None
-        if quota is not None and (evicted := await quota.make_room(new.turn.scope.user)):
+        if quota is not None and (evicted := await quota.grown(new.turn.scope.user)):
             tally.actions["evicted"] += evicted
         return placed
 
@@ -185,36 +187,42 @@ class Keeping:
         ``no_gist_until``: when the user asked to forget something, which an answer of before may repeat. Safe to
         repeat. Raises StoreError, JournalError and EmbedderError."""
         done = Counter[str]()
-        if self.retention_s is None:
+        if self.retention_s is None or not turns:
             return done
-        writes, now = Writes(self.store, self.records, batch_id), self.clock()
+        user, now = turns[0].scope.user, self.clock()
         expires_at = now + self.retention_s
+        asked: list[Memory] = []
         for passage in (each for turn in turns for each in passages_of(turn, now=now, expires_at=expires_at)):
             if reason := readable(passage):  # what may not stand in a prompt: a secret, an order to a model
                 done[reason] += 1
-                continue
-            if passage.type is MemoryType.GIST and passage.said_at <= no_gist_until:
+            elif passage.type is MemoryType.GIST and passage.said_at <= no_gist_until:
                 done["forgotten"] += 1
-                continue
-            is_kept = await self._may_repeat_nothing(passage) and await writes.put(await self._weighed(passage))
-            if is_kept and not await self._may_repeat_nothing(passage):  # erased since: it may have missed this one
-                await writes.retract(passage)
-                is_kept = False
-            done["kept" if is_kept else "forgotten"] += 1
-        if turns and done["kept"]:
-            user = turns[0].scope.user
-            self._new[user] = self._new.get(user, 0) + done["kept"]
-            if self._new[user] >= LOOK_AFTER:
-                del self._new[user]
-                await self.quota.make_room(user)
-        return done
+            else:
+                asked.append(passage)
+        kept = await self._put(user, asked, Writes(self.store, self.records, batch_id)) if asked else 0
+        done.update(kept=kept, forgotten=len(asked) - kept)
+        self._new[user] = self._new.get(user, 0) + kept
+        if self._new[user] >= LOOK_AFTER:
+            del self._new[user]
+            await self.quota.make_room(user)
+        return +done
 
-    async def _may_repeat_nothing(self, passage: Memory) -> bool:
-        """Whether it holds nothing that was erased: an answer to a request of before may, whatever its turn says."""
-        if passage.type is not MemoryType.GIST:
-            return True
-        erased = await self.records.last_erased(passage.user)
-        return erased is not None and erased < passage.said_at
+    async def _put(self, user: str, passages: Sequence[Memory], writes: Writes) -> int:
+        """How many of them were written and may stay."""
+        told = await self._without_the_erased(user, passages)
+        written = await writes.put(*await asyncio.gather(*map(self._weighed, told)))
+        staying = {passage.id for passage in await self._without_the_erased(user, told)} if written else written
+        for passage in told:
+            if passage.id in written - staying:  # erased since: that may have missed this one
+                await writes.retract(passage)
+        return len(written & staying)
+
+    async def _without_the_erased(self, user: str, passages: Sequence[Memory]) -> list[Memory]:
+        """Those that repeat nothing that was erased: an answer to a request of before may, whatever its turn says."""
+        gists = any(passage.type is MemoryType.GIST for passage in passages)
+        erased = await self.records.last_erased(user) if gists else 0.0
+        until = math.inf if erased is None else erased
+        return [each for each in passages if each.type is not MemoryType.GIST or until < each.said_at]
 
     async def _weighed(self, passage: Memory) -> Memory:
         said = unquoted(passage.content)

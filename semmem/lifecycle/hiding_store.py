@@ -91,11 +91,11 @@ class HidingStore(StoreWrapper):
         self.everything, self.marks = everything, marks
         self._putting = UnderWay()
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        if self.marks.cover(memory):
+    async def put(self, scope: Scope, *memories: Memory) -> None:
+        if any(map(self.marks.cover, memories)):
             raise Erased("said before its scope was erased")
         with self._putting.call(scope.user):
-            await super().put(scope, memory)
+            await super().put(scope, *memories)
 
     async def puts_ended(self, user: str) -> None:
         """Return when the user's writes that are under way now have ended, however they did."""

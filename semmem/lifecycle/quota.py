@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 
+from cachetools import LRUCache
+
 from semmem.lifecycle.writes import remove
 from semmem.memory import PASSAGES, Memory, MemoryStatus, Scope
 from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
@@ -15,6 +17,10 @@ from semmem.ports.store import Store, list_all
 
 QUOTA, PASSAGE_QUOTA = "quota", "passage_quota"
 """The reasons under which memories, and passages, are counted that went for want of room."""
+USERS_MAX = 10_000
+"""For so many users it is known how much room is left."""
+UNCOUNTED_MAX = 20
+"""A user may have so many memories over the limit, for each other replica that writes them, until it counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,22 @@ class Quota:
     def __post_init__(self) -> None:
         if self.memories_max < 1:
             raise ValueError("memories_max must be at least 1")
+        self._left: LRUCache[str, int] = LRUCache(USERS_MAX)
+
+    async def grown(self, user: str) -> int:
+        """``make_room`` for one memory more. To count reads something of all that the user has, so it is done again
+        only after half of the room that was left, or UNCOUNTED_MAX memories: another replica may use room as well."""
+        left = self._left.get(user, 0)
+        if left == 0:
+            return await self.make_room(user)
+        self._left[user] = left - 1
+        return 0
 
     async def make_room(self, user: str) -> int:
         """Forget what is over the limit; how many memories that were. Raises StoreError and JournalError."""
         scope = Scope(user)
         number = await self.store.count(scope)
+        self._left[user] = min(max(0, self.memories_max - number) // 2, UNCOUNTED_MAX - 1)
         if number <= self.memories_max:
             return 0
         memories = await self.store.list(scope, limit=number)

@@ -66,9 +66,9 @@ class WriteGate(StoreWrapper):
         finally:
             self._open.set()
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
+    async def put(self, scope: Scope, *memories: Memory) -> None:
         async with self._write(scope.user):
-            await super().put(scope, memory)
+            await super().put(scope, *memories)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         async with self._write(scope.user):

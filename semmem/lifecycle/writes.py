@@ -25,19 +25,21 @@ class Writes:
     records: WriteRecords
     batch_id: str
 
-    async def put(self, memory: Memory) -> bool:
-        """Whether the memory is written and may stay. Raises StoreError and JournalError."""
-        if not await self.allowed(memory):
-            return False
-        scope = Scope(memory.user)
+    async def put(self, *memories: Memory) -> set[str]:
+        """The ids of those that are written and may stay. Raises StoreError and JournalError."""
+        allowed = await self.allowed(*memories)
+        asked = [memory for memory in memories if memory.id in allowed]
+        if not asked:
+            return set()
         try:
-            await self.store.put(scope, memory)
-        except Erased:
-            return False
-        if await self.may_stay(memory):
-            return True
-        await self.retract(memory)
-        return False
+            await self.store.put(Scope(asked[0].user), *asked)
+        except Erased:  # one of them is
+            return set[str]().union(*[await self.put(memory) for memory in asked]) if len(asked) > 1 else set()
+        staying = await self.may_stay(*asked)
+        for memory in asked:
+            if memory.id not in staying:
+                await self.retract(memory)
+        return staying
 
     async def retract(self, memory: Memory) -> None:
         """Remove what must not stay, with all that is kept beside it."""
@@ -58,13 +60,17 @@ class Writes:
         if not await self.allowed(new):
             return False
         await self.records.keep_version(old)
-        return await self.put(new)
+        return bool(await self.put(new))
 
-    async def allowed(self, memory: Memory) -> bool:
-        return not self.batch_id or await self.records.allows(self.batch_id, memory.id)
+    async def allowed(self, *memories: Memory) -> set[str]:
+        """The ids of those that may be written."""
+        ids = [memory.id for memory in memories]
+        return await self.records.allows(self.batch_id, *ids) if self.batch_id else {*ids}
 
-    async def may_stay(self, memory: Memory) -> bool:
-        return not self.batch_id or await self.records.may_stay(self.batch_id, memory)
+    async def may_stay(self, *memories: Memory) -> set[str]:
+        """The ids of those that may stay where they were written."""
+        ids = {memory.id for memory in memories}
+        return await self.records.may_stay(self.batch_id, *memories) if self.batch_id else ids
 
 
 async def remove(store: Store, records: WriteRecords, scope: Scope, memory_id: str) -> bool:

@@ -28,8 +28,8 @@ class Shelves:
         await self.passages.close()
         await self.memories.close()
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        await self._of([memory.type]).put(scope, memory)
+    async def put(self, scope: Scope, *memories: Memory) -> None:
+        await self._of([memory.type for memory in memories]).put(scope, *memories)
 
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None

@@ -73,13 +73,13 @@ class WriteRecords(Protocol):
         batch, is learnt from no more.
         """
 
-    async def allows(self, batch_id: str, memory_id: str) -> bool:
-        """Whether a batch or hold may write this memory: not when it was forgotten since the batch began, nor when
-        the batch itself was erased or has ended: what is forgotten after its end, it would not hear of."""
+    async def allows(self, batch_id: str, *memory_ids: str) -> set[str]:
+        """Which of these memories a batch or hold may write: none that was forgotten since the batch began, nor any
+        when the batch itself was erased or has ended: what is forgotten after its end, it would not hear of."""
 
-    async def may_stay(self, batch_id: str, memory: Memory) -> bool:
-        """Whether what a batch or hold has written may stay: asked after the write. A memory is first marked here and
-        then forgotten in the store, so one of the two sees the other.
+    async def may_stay(self, batch_id: str, *memories: Memory) -> set[str]:
+        """The ids of those that may stay of what a batch or hold has written: asked after the write. A memory is first
+        marked here and then forgotten in the store, so one of the two sees the other.
 
         That the batch ended meanwhile is no reason to undo it, since whoever ended it may have written the same; nor
         that an erasure has cut it off, unless that takes this memory as well: what was there before, in another

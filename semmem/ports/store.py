@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from semmem.memory import PASSAGES, Hit, Memory, Scope, Types, Vector, are_passages
+from semmem.memory import Hit, Memory, Scope, Types, Vector, are_passages
 from semmem.ports.errors import StoreMismatch
 
 
@@ -27,18 +27,19 @@ class Store(Protocol):
     async def close(self) -> None:
         """Release everything. Idempotent."""
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        """Write one version of a memory; it replaces lower versions of the same id. Putting it again changes nothing.
+    async def put(self, scope: Scope, *memories: Memory) -> None:
+        """Write one version of each of these memories, all of them passages or none; it replaces lower versions of the
+        same id. Putting it again changes nothing. When it raises, some of several may be written.
 
         Raises StoreRefused for what is too long, not text or not JSON (``semmem.ports.storable``), and StoreError when
-        ``memory.user`` is not ``scope.user`` or the embedding is not usable.
+        a memory's user is not ``scope.user`` or an embedding is not usable.
         """
 
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         """The nearest active, unexpired memories, best first, ``score`` = ``cosine``. Passages carry their embeddings,
-        memories need not.
+        and so does what is found ``as_of`` a time; other memories need not.
 
         ``types`` empty means all but passages, as for every call (``semmem.passages.shelves``). ``as_of`` asks to see
         every write that this process finished, and every one that anybody finished before that time, in seconds since
@@ -156,9 +157,10 @@ class StoreWrapper:
         """Passed on bare: it may be called when everything else is gone."""
         await self._store.close()
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        with self.around(StoreCall("put", scope.user, memory.id, True, memory.type in PASSAGES)):
-            await self._store.put(scope, memory)
+    async def put(self, scope: Scope, *memories: Memory) -> None:
+        only = memories[0].id if len(memories) == 1 else None
+        with self.around(StoreCall("put", scope.user, only, True, are_passages([memory.type for memory in memories]))):
+            await self._store.put(scope, *memories)
 
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None

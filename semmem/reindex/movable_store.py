@@ -261,10 +261,10 @@ class MovableStore:
 
     # --- writes ------------------------------------------------------------------------------------------------------
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
+    async def put(self, scope: Scope, *memories: Memory) -> None:
         with self._everywhere() as parts:
             for part in parts:
-                await part.store.put(scope, self._fitting(memory, part))
+                await part.store.put(scope, *(self._fitting(memory, part) for memory in memories))
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         with self._everywhere() as parts:

@@ -114,14 +114,16 @@ class Mover:
             await target.forget(Scope(user), memory_id)
         told = [memory for memory in difference.missing if (memory.id, memory.version) in vectors]
         new = [replace(memory, embedding=vectors[memory.id, memory.version]) for memory in told]
-        allowed = [memory for memory in new if await writes.allowed(memory)]
+        may_be = await writes.allowed(*new)
+        allowed = [memory for memory in new if memory.id in may_be]
         await target.fill([memory for memory in allowed if memory.id not in difference.present])
         for memory in [memory for memory in allowed if memory.id in difference.present]:
             if difference.present[memory.id] >= memory.version:  # to put the same version again would change nothing
                 await target.forget(Scope(user), memory.id)
             await target.put(Scope(user), memory)
+        staying = await writes.may_stay(*allowed)
         for memory in allowed:
-            if not await writes.may_stay(memory):
+            if memory.id not in staying:
                 await writes.retract(memory)
 
     async def _vector(self, memory: Memory) -> Vector | None:

@@ -179,6 +179,7 @@ class QdrantStandIn:
             query_filter=asked.filter,
             limit=asked.limit or 10,
             with_payload=True,
+            with_vectors=asked.with_vector or False,
         )
         return json.loads(found.model_dump_json())
 

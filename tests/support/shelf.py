@@ -39,8 +39,8 @@ class Library(InProcessStore):
             raise self.error
         return found
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        await super().put(scope, memory)
+    async def put(self, scope: Scope, *memories: Memory) -> None:
+        await super().put(scope, *memories)
         if self.fails_after_writing:
             raise StoreTimeout("written, but who knows")
 

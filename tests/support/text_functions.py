@@ -690,6 +690,7 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.model_judge.ModelJudge.opinions": _WAITS,
     "extraction.pipeline.Learning.learn": _WAITS,
     "extraction.pipeline.choose_extractor": _NAMES,
+    "lifecycle.quota.Quota.grown": _NAMES,
     "lifecycle.quota.Quota.make_room": _NAMES,
     "extraction.result.Tally.count": _VALUES,
     "extraction.result.Tally.settle": _VALUES,

@@ -75,7 +75,7 @@ class MilvusCollection:
             "data": [query.tolist()],
             "anns_field": layout.VECTOR_FIELD,
             "filter": layout.search_filter(scope, types, now),
-            "output_fields": layout.ALL_FIELDS if are_passages(types) else layout.FOUND_FIELDS,
+            "output_fields": layout.FOUND_FIELDS if as_of is None and not are_passages(types) else layout.ALL_FIELDS,
             "consistency_level": level,
         }
         found = await self._alive(asked, limit, lambda rows: self._own.alive(scope.user, rows, began))
@@ -99,15 +99,21 @@ class MilvusCollection:
                 return rows
             wanted = min(4 * wanted, WINDOW_MAX)
 
-    async def present(self, user: str, memory_id: str | None, fields: Sequence[str], *, as_of: float) -> Present:
-        """Every version of every memory, or of one."""
-        filter = layout.user_filter(user) if memory_id is None else layout.memory_filter(user, memory_id)
+    async def present(
+        self, user: str, memory_ids: Sequence[str] | None, fields: Sequence[str], *, as_of: float
+    ) -> Present:
+        """Every version of these memories, or of all."""
+        filter = layout.user_filter(user) if memory_ids is None else layout.memories_filter(user, memory_ids)
         began, limit = self._own.now(), self._rows_max + 1
         level = self._own.level(user, began, as_of)
         answer = await self.rows(filter, fields, limit=limit, level=level)
         if level == "Strong":
             self._own.settled(user, began)
-        own = {row["id"]: row for row in self._own.rows(user, began) if memory_id in (None, row["memory_id"])}
+        own = {
+            row["id"]: row
+            for row in self._own.rows(user, began)
+            if memory_ids is None or row["memory_id"] in memory_ids
+        }
         alive = (row for row in self._own.alive(user, answer, began) if row["id"] not in own)
         return Present([*alive, *own.values()], self._rows_max, is_cut=len(answer) == limit)
 

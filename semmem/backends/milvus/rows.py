@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from pymilvus import CollectionSchema, DataType, MilvusClient
 
-from semmem.memory import PASSAGES, Memory, MemoryStatus, MemoryType, Scope, Source, Types, Vector
+from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Source, Types, Vector
 from semmem.ports import storable
 from semmem.ports.names import NAME_BYTES_MAX
 
@@ -71,8 +71,8 @@ def user_filter(user: str) -> str:
     return f"user_id == {quote(user)}"
 
 
-def memory_filter(user: str, memory_id: str) -> str:
-    return f"{user_filter(user)} and memory_id == {quote(memory_id)}"
+def memories_filter(user: str, memory_ids: Iterable[str]) -> str:
+    return f"{user_filter(user)} and memory_id in [{', '.join(map(quote, memory_ids))}]"
 
 
 def rows_filter(row_ids: Iterable[str]) -> str:
@@ -177,11 +177,7 @@ def is_retrievable(row: Row, scope: Scope, types: Types, now: float) -> bool:
 
 def with_cosine(row: Row, query: Vector) -> Row:
     """A whole row as a search finds it."""
-    kept = ALL_FIELDS if row["type"] in PASSAGES else FOUND_FIELDS
-    return {
-        **{name: row[name] for name in kept},
-        "cosine": min(1.0, max(-1.0, float(row[VECTOR_FIELD] @ query))),
-    }
+    return {**row, "cosine": min(1.0, max(-1.0, float(row[VECTOR_FIELD] @ query)))}
 
 
 def ranked(rows: Sequence[Row], query: Vector, scope: Scope, types: Types, now: float) -> list[Row]:

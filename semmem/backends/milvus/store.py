@@ -28,7 +28,7 @@ from semmem.ports.storable import best, check_memory, contains, page, usable_vec
 
 BOUNDED_STALENESS_S = 5.0
 """How far behind a Bounded read of a server may be at most, by Milvus' default (``gracefulTime``)."""
-FILL_BATCH = 200
+WRITE_BATCH = 200
 """Rows in one insert; some 2 KB each."""
 DELETE_BATCH = 500
 """Rows in one delete by their ids."""
@@ -143,23 +143,32 @@ class MilvusStore:
 
     # --- writes ------------------------------------------------------------------------------------------------------
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
+    async def put(self, scope: Scope, *memories: Memory) -> None:
         """As the port says. Raises StoreError too for content above 8,192 bytes and names above 1,024 (UTF-8)."""
-        check_memory(scope, memory)
-        row = layout.row_of(memory, self._vector(memory), self.dimension)
-        async with self._write("put", memory.user):
-            since = self._own.now() - CAUGHT_UP_S
-            present = (await self._collection.present(memory.user, memory.id, layout.SCOPE_FIELDS, as_of=since)).rows
-            highest = max((other["version"] for other in present), default=0)
-            if highest < memory.version:
-                await self._connection.call("insert", data=[row])
+        for memory in memories:
+            check_memory(scope, memory)
+        rows = [layout.row_of(memory, self._vector(memory), self.dimension) for memory in memories]
+        for part in batches(rows, WRITE_BATCH):
+            async with self._write("put", scope.user):
+                await self._put(scope.user, {row["memory_id"]: row for row in part})
+
+    async def _put(self, user: str, rows: Mapping[str, Row]) -> None:
+        """Rows by the ids of their memories."""
+        since = self._own.now() - CAUGHT_UP_S
+        present = (await self._collection.present(user, [*rows], layout.SCOPE_FIELDS, as_of=since)).rows
+        highest = dict.fromkeys(rows, 0)
+        for row in present:
+            highest[row["memory_id"]] = max(highest[row["memory_id"]], row["version"])
+        if new := [row for memory_id, row in rows.items() if highest[memory_id] < row["version"]]:
+            await self._connection.call("insert", data=new)
+            for row in new:
+                highest[row["memory_id"]] = row["version"]
                 self._own.inserted(row)
-                self._flushing.wrote(1)
-            older = [other["id"] for other in present if other["version"] < max(highest, memory.version)]
-            if older:
-                if not self._own.lags:
-                    await self._reads.drained()  # Lite does not read snapshots (``Reads``)
-                await self._delete_rows(memory.user, older)
+            self._flushing.wrote(len(new))
+        if older := [row["id"] for row in present if row["version"] < highest[row["memory_id"]]]:
+            if not self._own.lags:
+                await self._reads.drained()  # Lite does not read snapshots (``Reads``)
+            await self._delete_rows(user, older)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         return bool(await self._forget(scope, memory_id, None))
@@ -203,7 +212,7 @@ class MilvusStore:
 
     async def fill(self, memories: Sequence[Memory]) -> None:
         """As Fillable says, some hundred rows at a time."""
-        for part in batches(memories, FILL_BATCH):
+        for part in batches(memories, WRITE_BATCH):
             rows = [layout.row_of(memory, self._vector(memory), self.dimension) for memory in part]
             async with self._write("fill"):
                 try:
@@ -226,7 +235,7 @@ class MilvusStore:
         self, operation: str, user: str, fields: Sequence[str], memory_id: str | None = None
     ) -> Sequence[Row]:
         async with self._connection.within(operation, self.read_timeout_s), self._reads.reading():
-            present = await self._collection.present(user, memory_id, fields, as_of=WHATEVER_OTHERS_WROTE)
+            present = await self._collection.present(user, _only(memory_id), fields, as_of=WHATEVER_OTHERS_WROTE)
         return present.whole()
 
     async def _forget(
@@ -239,7 +248,7 @@ class MilvusStore:
         fields = layout.SCOPE_FIELDS if said_until is None else layout.FOUND_FIELDS
         while True:
             async with self._write("forget", scope.user):
-                present = await self._collection.present(scope.user, memory_id, fields, as_of=as_of)
+                present = await self._collection.present(scope.user, _only(memory_id), fields, as_of=as_of)
                 asked = [row for row in layout.newest(present.rows) if layout.row_in_scope(row, scope, types)]
                 if said_until is not None:
                     asked = [row for row in asked if layout.memory_of(row).said_at <= said_until]
@@ -285,3 +294,7 @@ class MilvusStore:
     async def _flush(self) -> None:
         async with self._write("flush"), self._reads.held_off():
             await self._connection.call("flush")
+
+
+def _only(memory_id: str | None) -> list[str] | None:
+    return None if memory_id is None else [memory_id]

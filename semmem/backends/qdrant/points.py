@@ -111,10 +111,10 @@ def everything() -> models.Filter:
     return models.Filter()
 
 
-def older_than(memory: Memory) -> models.Filter:
-    """What this version of the memory may replace."""
-    lower = models.FieldCondition(key="version", range=models.Range(lt=memory.version))
-    return models.Filter(must=[_is("user_id", memory.user), lower])
+def older_than(user: str, version: int) -> models.Filter:
+    """What this version of a memory may replace."""
+    lower = models.FieldCondition(key="version", range=models.Range(lt=version))
+    return models.Filter(must=[_is("user_id", user), lower])
 
 
 def nothing() -> models.Filter:

@@ -81,7 +81,7 @@ class QdrantStore:
                 query_filter=points.retrievable(scope, types, now),
                 limit=limit,
                 with_payload=True,
-                with_vectors=are_passages(types),
+                with_vectors=as_of is not None or are_passages(types),
                 **self._search_params,
             )
         hits = map(_hit, found.points)
@@ -114,13 +114,17 @@ class QdrantStore:
 
     # --- writes ------------------------------------------------------------------------------------------------------
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        check_memory(scope, memory)
-        embedding = memory.embedding
-        vector = None if embedding is None else usable_vector(embedding, self.about.dimension)
-        point, replaces = points.point_of(memory, vector), points.older_than(memory)
-        async with within("put", self.write_timeout_s):
-            await self._ask("upsert", points=[point], update_filter=replaces, wait=True)
+    async def put(self, scope: Scope, *memories: Memory) -> None:
+        of_version: dict[int, list[models.PointStruct]] = {}
+        for memory in memories:
+            check_memory(scope, memory)
+            embedding = memory.embedding
+            vector = None if embedding is None else usable_vector(embedding, self.about.dimension)
+            of_version.setdefault(memory.version, []).append(points.point_of(memory, vector))
+        for version, some in of_version.items():
+            replaces = points.older_than(scope.user, version)
+            async with within("put", self.write_timeout_s):
+                await self._ask("upsert", points=some, update_filter=replaces, wait=True)
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
         return await self._remove_all(points.one_memory(scope, memory_id), "forget") > 0

@@ -27,7 +27,7 @@ from semmem.backends.sql.conversation_rows import (
 from semmem.backends.sql.database import ERASED as ERASED_NEWS
 from semmem.backends.sql.database import JournalPart, one_read, one_write
 from semmem.backends.sql.marks import lower
-from semmem.backends.sql.memory_records import HOLD, end_hold, hold_user, is_live, is_marked
+from semmem.backends.sql.memory_records import HOLD, end_hold, hold_user, is_live, unmarked
 from semmem.backends.sql.rows import Transaction, json_memory, row_scope, scope_row, within
 from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import (
@@ -154,12 +154,13 @@ class SqlErasure(JournalPart):
         lower(conn, self._clock.now(), self._clock.now())
 
     @one_read
-    def may_stay(self, conn: Transaction, batch_id: str, memory: Memory) -> bool:
+    def may_stay(self, conn: Transaction, batch_id: str, *memories: Memory) -> set[str]:
         """As WriteRecords says. A batch that has ended, or was cut off, hears of nothing that is forgotten since: only
         marks and erasures under way tell it."""
-        if is_marked(conn, batch_id, memory.id):
-            return False
-        return is_live(conn, batch_id) or not _is_meant(conn, memory)
+        staying = unmarked(conn, batch_id, [memory.id for memory in memories])
+        if is_live(conn, batch_id):
+            return staying
+        return {memory.id for memory in memories if memory.id in staying and not _is_meant(conn, memory)}
 
     @one_read
     def is_erased(self, conn: Transaction, memory: Memory) -> bool:

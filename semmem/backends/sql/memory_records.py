@@ -12,16 +12,27 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, bindparam, func, select
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
-from semmem.backends.sql.rows import Transaction, json_memory, know_users, later, memory_json, scope_row, slices, within
+from semmem.backends.sql.rows import (
+    Prepared,
+    Transaction,
+    json_memory,
+    know_users,
+    later,
+    memory_json,
+    scope_row,
+    slices,
+    within,
+)
 from semmem.backends.sql.tables import (
     LIVE,
     NOT_LIVE,
     STATISTICS,
     accesses,
+    as_told,
     batches,
     dropped,
     erasures,
@@ -72,7 +83,7 @@ class SqlMemoryRecords(JournalPart):
         self, conn: Transaction, scope: Scope, memory_id: str, reason: str, *, now: float, batch: str | None = None
     ) -> None:
         locks.users_shared(conn, [scope.user])
-        if batch is not None and not may_write(conn, batch, memory_id):
+        if batch is not None and not (is_live(conn, batch) and unmarked(conn, batch, [memory_id])):
             return
         row = {"user_id": scope.user, "memory_id": memory_id, "reason": reason, "times": 1, "last_at": now}
         conn.upsert(dropped, [row], lambda new: {"times": dropped.c.times + 1, "last_at": new.last_at})
@@ -178,8 +189,8 @@ class SqlMemoryRecords(JournalPart):
         end_hold(conn, hold_id)
 
     @one_read
-    def allows(self, conn: Transaction, batch_id: str, memory_id: str) -> bool:
-        return may_write(conn, batch_id, memory_id)
+    def allows(self, conn: Transaction, batch_id: str, *memory_ids: str) -> set[str]:
+        return unmarked(conn, batch_id, memory_ids) if is_live(conn, batch_id) else set()
 
     @one_read
     def orphans(self, conn: Transaction, *, limit: int) -> list[tuple[str, str]]:
@@ -221,15 +232,21 @@ def end_hold(conn: Transaction, hold_id: str) -> None:
     conn.change(resting, mine, held_until=None)
 
 
-def may_write(conn: Transaction, batch_id: str, memory_id: str) -> bool:
-    return is_live(conn, batch_id) and not is_marked(conn, batch_id, memory_id)
-
-
 def is_live(conn: Transaction, batch_id: str) -> bool:
     """Whether a batch or hold has neither ended nor been cut off."""
-    return conn.is_there(batches, batches.c.id == batch_id, LIVE)
+    return _LIVE.run(conn, [{"batch": batch_id}]).first() is not None
 
 
-def is_marked(conn: Transaction, batch_id: str, memory_id: str) -> bool:
-    """Whether the memory was forgotten while the batch or hold was live."""
-    return conn.is_there(erasures, erasures.c.batch_id == batch_id, erasures.c.memory_id == memory_id)
+def unmarked(conn: Transaction, batch_id: str, memory_ids: Sequence[str]) -> set[str]:
+    """Those memories that were not forgotten while the batch or hold was live."""
+    return {*memory_ids} - {as_told(row.memory_id) for row in _MARKED.run(conn, [{"batch": batch_id}])}
+
+
+_LIVE = Prepared(
+    lambda _dialect: select(batches.c.id).where(batches.c.id == bindparam("batch"), LIVE),
+    ["batch"],
+)
+_MARKED = Prepared(
+    lambda _dialect: select(erasures.c.memory_id).where(erasures.c.batch_id == bindparam("batch")),
+    ["batch"],
+)

@@ -110,11 +110,22 @@ def _may_be_kept(conn: Transaction, user: str, said: Sequence[Place]) -> bool:
 
 def erased_at(conn: Transaction, user: str) -> float | None:
     """When anything of the user's was erased last, 0 for never; None while something is being erased."""
-    if conn.is_there(pending_erasures, pending_erasures.c.user_id == user):
+    if _PENDING.run(conn, [{"user": user}]).first() is not None:
         return None
-    single = select(func.max(forgotten_memories.c.forgotten_at))
-    erased = single.where(forgotten_memories.c.user_digest == marks.digest(user))
-    return max(marks.forgotten_at(conn, user) or 0.0, conn.execute(erased).scalar() or 0.0)
+    single = _SINGLE.run(conn, [{"user": marks.digest(user)}]).scalar()
+    return max(marks.forgotten_at(conn, user) or 0.0, single or 0.0)
+
+
+_PENDING = Prepared(
+    lambda _dialect: select(pending_erasures.c.user_id).where(pending_erasures.c.user_id == bindparam("user")).limit(1),
+    ["user"],
+)
+_SINGLE = Prepared(
+    lambda _dialect: select(func.max(forgotten_memories.c.forgotten_at)).where(
+        forgotten_memories.c.user_digest == bindparam("user")
+    ),
+    ["user"],
+)
 
 
 def _state(row: Row[Any]) -> SessionState:

@@ -20,7 +20,7 @@ from typing import Any
 
 from cachetools import TTLCache
 
-from semmem.memory import PASSAGES, Hit, Memory, Scope
+from semmem.memory import Hit, Memory, Scope, are_passages
 from semmem.ports.errors import StoreError, StoreTimeout
 from semmem.ports.store import Store, StoreCall, StoreWrapper
 from semmem.ports.text_work import Offload
@@ -247,17 +247,17 @@ class HotMemories(StoreWrapper):
 
     # --- the store ---------------------------------------------------------------------------------------------------
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        if memory.type in PASSAGES:  # they are in no index
+    async def put(self, scope: Scope, *memories: Memory) -> None:
+        if are_passages([memory.type for memory in memories]):  # they are in no index
             try:
-                await super().put(scope, memory)
+                await super().put(scope, *memories)
             finally:
                 self.unsaid.spoken(scope.user)
             return
-        await super().put(scope, memory)
+        await super().put(scope, *memories)
         self._overtake(scope.user)
         kept = self._kept.get(scope.user)
-        if kept is not None and kept.write(memory):
+        if kept is not None and [memory for memory in memories if kept.write(memory)]:
             self._kept.put(scope.user, kept, kept.size, self._clock())
 
     @contextmanager

@@ -31,11 +31,11 @@ class Failing(InProcessStore):
 
     failing = ""
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        if memory.id == self.failing:
+    async def put(self, scope: Scope, *memories: Memory) -> None:
+        if self.failing in [memory.id for memory in memories]:
             raise StoreUnavailable("down")
         await asyncio.sleep(0)
-        await super().put(scope, memory)
+        await super().put(scope, *memories)
 
 
 class World:

@@ -118,10 +118,10 @@ async def test_the_old_version_is_in_history_before_the_store_is_touched(
     store: InProcessStore, journal: TracedJournal
 ) -> None:
     class Failing(InProcessStore):
-        async def put(self, scope: Scope, memory: Memory) -> None:
-            if memory.version > 1:
+        async def put(self, scope: Scope, *memories: Memory) -> None:
+            if any(memory.version > 1 for memory in memories):
                 raise StoreUnavailable("down")
-            await super().put(scope, memory)
+            await super().put(scope, *memories)
 
     failing = Failing()
     await failing.open()

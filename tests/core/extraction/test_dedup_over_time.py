@@ -90,10 +90,10 @@ async def test_an_update_that_broke_off_is_completed_by_the_next_try(journal: Tr
     class Failing(InProcessStore):
         fails = False
 
-        async def put(self, scope: Scope, memory: Memory) -> None:
-            if self.fails and memory.status is MemoryStatus.ACTIVE:
+        async def put(self, scope: Scope, *memories: Memory) -> None:
+            if self.fails and any(memory.status is MemoryStatus.ACTIVE for memory in memories):
                 raise StoreUnavailable("down")
-            await super().put(scope, memory)
+            await super().put(scope, *memories)
 
     failing = Failing()
     await failing.open()

@@ -57,10 +57,10 @@ async def test_nothing_is_superseded_by_what_cannot_be_kept(journals: Journals) 
 
 async def test_a_store_with_limits_of_its_own_may_refuse_as_well(journals: Journals) -> None:
     class Strict(InProcessStore):
-        async def put(self, scope: Scope, memory: Memory) -> None:
-            if "bees" in memory.content:
+        async def put(self, scope: Scope, *memories: Memory) -> None:
+            if any("bees" in memory.content for memory in memories):
                 raise StoreRefused("content", "is not what I keep")
-            await super().put(scope, memory)
+            await super().put(scope, *memories)
 
     world = World(journals)
     world.store = Strict()

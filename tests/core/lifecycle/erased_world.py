@@ -53,9 +53,9 @@ class Store(InProcessStore):
         if self.down:
             raise StoreUnavailable("down")
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
+    async def put(self, scope: Scope, *memories: Memory) -> None:
         await self._pass()
-        await super().put(scope, memory)
+        await super().put(scope, *memories)
         await self._pass()
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:

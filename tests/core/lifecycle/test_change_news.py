@@ -376,10 +376,11 @@ class View(StoreWrapper):
     def written_elsewhere(self, user: str) -> None:
         self._fresh.add(user)
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        await super().put(scope, memory)
-        self._seen.add((memory.id, memory.version))
-        self._shared.written[memory.id, memory.version] = self._clock.now
+    async def put(self, scope: Scope, *memories: Memory) -> None:
+        await super().put(scope, *memories)
+        for memory in memories:
+            self._seen.add((memory.id, memory.version))
+            self._shared.written[memory.id, memory.version] = self._clock.now
 
     async def list(
         self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True

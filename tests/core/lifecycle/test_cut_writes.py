@@ -28,9 +28,9 @@ class Interrupted(InProcessStore):
 
     then: Callable[[], Awaitable[object]] | None = None
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
-        await super().put(scope, memory)
-        if self.then is not None and memory.version > 1:
+    async def put(self, scope: Scope, *memories: Memory) -> None:
+        await super().put(scope, *memories)
+        if self.then is not None and memories[0].version > 1:
             await self.then()
 
 
@@ -142,12 +142,12 @@ async def test_a_create_that_an_erasure_met_is_tried_again_under_another_id(tmp_
             super().__init__()
             self.ids: list[str] = []
 
-        async def put(self, scope: Scope, memory: Memory) -> None:
-            await super().put(scope, memory)
-            self.ids.append(memory.id)
+        async def put(self, scope: Scope, *memories: Memory) -> None:
+            await super().put(scope, *memories)
+            self.ids += [memory.id for memory in memories]
             if len(self.ids) == 1:
-                what = Forgetting(USER, memory.said_at)
-                hold, _ = await journal.begin_erasure(what, now=memory.said_at)
+                what = Forgetting(USER, memories[0].said_at)
+                hold, _ = await journal.begin_erasure(what, now=memories[0].said_at)
                 await journal.finish_erasure(what, hold)
 
     journal, store = SqlJournal(empty_journal(tmp_path / "journal.db")), Met()

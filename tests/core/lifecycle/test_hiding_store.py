@@ -80,9 +80,9 @@ async def test_it_knows_which_writes_are_under_way() -> None:
     class Slow(InProcessStore):
         go_on = asyncio.Event()
 
-        async def put(self, scope: Scope, memory: Memory) -> None:
+        async def put(self, scope: Scope, *memories: Memory) -> None:
             await self.go_on.wait()
-            await super().put(scope, memory)
+            await super().put(scope, *memories)
 
     store = Slow()
     await store.open()

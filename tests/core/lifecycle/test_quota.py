@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semmem.backends.in_process import InProcessStore
-from semmem.lifecycle.quota import Decay, Quota, value
-from semmem.memory import Memory, MemoryStatus, MemoryType, Scope
+from semmem.lifecycle.quota import UNCOUNTED_MAX, Decay, Quota, value
+from semmem.memory import Memory, MemoryStatus, MemoryType, Scope, Types
 from semmem.ports.events import Event, MemoriesRemoved
 from semmem.ports.memory_records import Uses
+from tests.support.examples import examples
 from tests.support.traced_journal import TracedJournal
 
 BASE = Memory(id="m", version=1, type=MemoryType.SEMANTIC, content="User likes tea", user="ada", updated_at=100.0)
@@ -71,6 +72,40 @@ async def test_what_was_used_outlasts_what_was_not_and_what_went_is_counted(jour
 async def test_another_users_memories_do_not_count(journal: TracedJournal) -> None:
     assert await left(journal, BASE, replace(BASE, id="n", user="bob"), memories_max=1) == (0, {"m"})
     assert await left(journal, BASE, replace(BASE, id="n"), memories_max=1, user="bob") == (0, {"m", "n"})
+
+
+@given(there=st.integers(0, 45), replicas=st.lists(st.integers(0, 1), max_size=60))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(30), deadline=None)
+async def test_who_writes_one_after_another_seldom_counts_and_keeps_the_limit(
+    journal: TracedJournal, there: int, replicas: list[int]
+) -> None:
+    store = InProcessStore()
+    await store.open()
+    quotas = [Quota(store, journal, memories_max=40) for _ in range(2)]
+    for number in range(there):
+        await store.put(Scope("ada"), replace(BASE, id=f"old {number}"))
+    for number, which in enumerate(replicas):
+        await store.put(Scope("ada"), replace(BASE, id=f"new {number}"))
+        await quotas[which].grown("ada")
+        allowed = 40 if len(set(replicas)) == 1 else 40 + UNCOUNTED_MAX
+        assert await store.count(Scope("ada")) <= allowed
+
+
+async def test_while_there_is_room_the_users_memories_are_not_counted_at_each_write(journal: TracedJournal) -> None:
+    class Counted(InProcessStore):
+        counted = 0
+
+        async def count(self, scope: Scope, *, types: Types = ()) -> int:
+            self.counted += 1
+            return await super().count(scope, types=types)
+
+    store = Counted()
+    await store.open()
+    quota = Quota(store, journal, memories_max=1000)
+    for number in range(2 * UNCOUNTED_MAX):
+        await store.put(Scope("ada"), replace(BASE, id=f"m{number}"))
+        await quota.grown("ada")
+    assert store.counted == 2
 
 
 async def test_no_room_at_all_is_refused(journal: TracedJournal) -> None:

@@ -13,8 +13,9 @@ from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Action, Candidate
 from semmem.extraction.comparing import Comparing
 from semmem.extraction.dedup import Dedup
+from semmem.lifecycle.hiding_store import HidingStore, Marks
 from semmem.lifecycle.writes import Writes
-from semmem.memory import Fact, Memory, MemoryType, Scope, Turn
+from semmem.memory import Fact, Forgetting, Memory, MemoryType, Scope, Turn
 from tests.core.upkeep.life_world import EMBEDDER, NOW, LifeWorld
 from tests.support.journal_samples import EAGER, answered, erase, turn
 
@@ -32,11 +33,11 @@ class Interrupted(InProcessStore):
         self._after = after
         self.meanwhile: Any = None
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
+    async def put(self, scope: Scope, *memories: Memory) -> None:
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile is not None and not self._after:
             await meanwhile()
-        await super().put(scope, memory)
+        await super().put(scope, *memories)
         if meanwhile is not None and self._after:
             await meanwhile()
 
@@ -113,6 +114,26 @@ async def test_what_was_forgotten_before_is_not_even_written(world: LifeWorld) -
     assert not await writes.put(replace(memory, version=2))
     assert not await writes.replace(memory, replace(memory, version=2))
     assert await world.journal.recorded_ids("ada") == set()
+
+
+async def test_of_several_only_what_is_forgotten_goes(world: LifeWorld) -> None:
+    told = [await world.add(f"m{number}", OLD) for number in range(4)]
+    batch = await claimed(world)
+    await forget(world, "m0")
+    world.store.meanwhile = lambda: forget(world, "m2")
+    later = [replace(memory, version=2) for memory in told]
+    assert await Writes(world.store, world.journal, batch).put(*later) == {"m1", "m3"}
+    assert {memory.id: memory.version for memory in (await world.every()).values()} == {"m1": 2, "m3": 2}
+
+
+async def test_of_several_those_are_written_that_no_erasure_covers(world: LifeWorld) -> None:
+    marks = Marks()
+    marks.hold(Forgetting(Scope("ada", "p"), at=NOW))
+    store = HidingStore(world.store, marks)
+    told = [await world.add(f"m{number}", OLD, project="p" if number == 1 else None) for number in range(3)]
+    await world.store.forget_scope(ADA)
+    assert await Writes(store, world.journal, await claimed(world)).put(*told) == {"m0", "m2"}
+    assert set(await world.every()) == {"m0", "m2"}
 
 
 async def test_a_write_that_nobody_disturbs_stays(world: LifeWorld) -> None:

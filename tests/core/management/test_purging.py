@@ -54,7 +54,7 @@ class Files:
 
 
 class FullStore(InProcessStore):
-    async def put(self, scope: Scope, memory: Memory) -> None:
+    async def put(self, scope: Scope, *memories: Memory) -> None:
         raise StoreFull("full")
 
 

@@ -63,9 +63,9 @@ class TakingTurns(InProcessStore):
 
     turns: Turns
 
-    async def put(self, scope: Scope, memory: Memory) -> None:
+    async def put(self, scope: Scope, *memories: Memory) -> None:
         await self.turns.turn()
-        await super().put(scope, memory)
+        await super().put(scope, *memories)
         await self.turns.turn()
 
     async def forget(self, scope: Scope, memory_id: str) -> bool:
@@ -146,13 +146,16 @@ class Records:
             self._marked |= {(self._held[scope.user], memory_id) for memory_id in memory_ids}
         return 0
 
-    async def allows(self, batch_id: str, memory_id: str) -> bool:
+    async def allows(self, batch_id: str, *memory_ids: str) -> set[str]:
         await self._turns.turn()
-        return (batch_id, memory_id) not in self._marked and batch_id in self._held.values()
+        return self._unmarked(batch_id, memory_ids) if batch_id in self._held.values() else set()
 
-    async def may_stay(self, batch_id: str, memory: Memory) -> bool:
+    async def may_stay(self, batch_id: str, *memories: Memory) -> set[str]:
         await self._turns.turn()
-        return (batch_id, memory.id) not in self._marked
+        return self._unmarked(batch_id, [memory.id for memory in memories])
+
+    def _unmarked(self, batch_id: str, memory_ids: Sequence[str]) -> set[str]:
+        return {memory_id for memory_id in memory_ids if (batch_id, memory_id) not in self._marked}
 
     async def keep_version(self, memory: Memory) -> None:
         pass

@@ -75,7 +75,7 @@ class World:
     async def write(self, new: Memory) -> bool:
         """As a batch or the API does."""
         async with self.holds.held(new.user) as hold_id:
-            return await Writes(self.store, self.records, hold_id).put(new)
+            return bool(await Writes(self.store, self.records, hold_id).put(new))
 
     async def erase(self, user: str, id: str) -> None:
         """As whoever removes a memory does: it waits for no hold."""

@@ -61,9 +61,9 @@ async def test_it_tells_when_the_store_has_it() -> None:
     happened: list[str] = []
 
     class Slow(InProcessStore):
-        async def put(self, scope: Scope, memory: Memory) -> None:
+        async def put(self, scope: Scope, *memories: Memory) -> None:
             await asyncio.sleep(0)
-            await super().put(scope, memory)
+            await super().put(scope, *memories)
             happened.append("put")
 
     store = ObservedStore(

@@ -170,4 +170,3 @@ def test_an_own_row_is_found_as_the_server_would_find_it() -> None:
         assert not is_retrievable(written("mem_1", **{**fields, **other})[0], scope, (), NOW)
     found = with_cosine(row, towards(0))
     np.testing.assert_allclose(found["cosine"], 0.6, atol=1e-6)
-    assert "embedding" not in found

@@ -22,6 +22,8 @@ from semmem.ports.store import Enumerable, Fillable, Store
 from tests.support.examples import examples
 from tests.support.memories import DIMENSION, NOW, found, found_ids, memory, put, towards
 
+SEVERAL = 210
+"""More than a store writes in one call."""
 HOSTILE = [
     'a" or user_id != "',
     '" or "" == "',
@@ -424,6 +426,42 @@ async def test_putting_a_version_again_changes_nothing(store: Store, user: str) 
     await put(store, first, first, replace(first, content="other words"))
     assert await store.list(Scope(user)) == [first]
     assert [hit.memory for hit in await found(store, Scope(user))] == [first]
+
+
+async def test_several_are_put_as_if_one_after_another(store: Store, user: str) -> None:
+    await put(store, memory(user, "newer", version=3), memory(user, "older"), memory(user, "same"))
+    await put(store, memory(user + "x", "fresh", content="of somebody else"))
+    told = [
+        memory(user, "newer", version=2, content="too late"),
+        memory(user, "older", version=2, content="in other words"),
+        memory(user, "same", content="not written"),
+        *(memory(user, f"fresh {number}") for number in range(SEVERAL)),
+    ]
+    for _ in range(2):
+        await store.put(Scope(user), *told)
+    kept = {one.id: one for one in await store.list(Scope(user), limit=2 * SEVERAL)}
+    expected = [memory(user, "newer", version=3), told[1], memory(user, "same"), *told[3:]]
+    assert kept == {one.id: one for one in expected}
+    assert await store.count(Scope(user + "x")) == 1
+
+
+async def test_of_several_none_is_somebody_elses(store: Store, user: str) -> None:
+    with pytest.raises(StoreError):
+        await store.put(Scope(user), memory(user + "x"), memory(user))
+    with pytest.raises(StoreError):
+        await store.put(Scope(user), memory(user, embedding=towards(0)[:3]))
+    assert await store.count(Scope(user)) == await store.count(Scope(user + "x")) == 0
+
+
+async def test_none_at_all_changes_nothing(store: Store, user: str) -> None:
+    await store.put(Scope(user))
+    assert await store.count(Scope(user)) == 0
+
+
+async def test_what_is_found_as_of_a_time_brings_its_vector(store: Store, user: str) -> None:
+    await put(store, memory(user, embedding=towards(2, leaning=1, by=0.6)))
+    [hit] = await found(store, Scope(user), towards(2))
+    assert hit.memory.embedding == pytest.approx(towards(2, leaning=1, by=0.6), abs=1e-6)
 
 
 async def test_versions_count_from_one(store: Store, user: str) -> None:
