@@ -16,7 +16,7 @@ And its engine takes one writer at a time, while its server has ten threads. Mil
 but a call whose caller left, at its deadline or because it was cancelled, is still at work here when the next begins. A
 flush between the log record and the buffer of such a row deletes the record, and the row lands in a buffer that nobody
 reads any more, or only in this process' memory: gone at once, or with the next kill. So writers, flushes among them,
-wait for each other here.
+wait for each other here, and so does whoever drops the collection: a flush that comes later fails, and loses nothing.
 
 This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them.
 """
@@ -26,13 +26,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 import grpc
 from milvus_lite.adapter.grpc.servicer import MilvusServicer
+from milvus_lite.db import DEFAULT_DATABASE_NAME, MilvusLite
 from milvus_lite.engine.collection import Collection
 from milvus_lite.engine.compaction import CompactionManager
 from milvus_lite.index.factory import build_index_from_spec
@@ -43,6 +44,9 @@ from semmem.backends.disk_room import check_room
 
 ROOM_SPARE_BYTES = 4 * 1024 * 1024
 """What a flush may need beyond its rows: footers of some 30 small files, and the manifest."""
+
+DROPPED = "_semmem_dropped"
+"""Set at a collection whose files go, or are gone: there is nothing to flush any more."""
 
 Method = Callable[..., Any]
 
@@ -55,6 +59,7 @@ def install(end: Callable[[], object]) -> None:
     wrap(CompactionManager, "_compact_files", _compact_with_room)
     wrap(Segment, "build_or_load_index", _index_in_any_case)
     wrap(MilvusServicer, "Delete", _refuse_aloud)
+    wrap(MilvusLite, "drop_collection", _drop_alone)
     for name in ("insert", "upsert", "delete", "_trigger_flush"):
         wrap(Collection, name, _one_writer)
 
@@ -72,8 +77,23 @@ def wrap(owner: type | ModuleType, name: str, mended: Method) -> None:
 
 def _one_writer(write: Method, self: Any, *args: Any, **named: Any) -> Any:
     """A writer that flushes is one: the lock is had twice."""
-    with self.__dict__.setdefault("_semmem_writer", threading.RLock()):
+    with _writer(self):
         return write(self, *args, **named)
+
+
+def _writer(collection: Any) -> threading.RLock:
+    lock: threading.RLock = collection.__dict__.setdefault("_semmem_writer", threading.RLock())
+    return lock
+
+
+def _drop_alone(drop: Method, self: Any, name: str, database_name: str = DEFAULT_DATABASE_NAME) -> None:
+    """Its files go while nobody writes them."""
+    real = self.resolve_collection_name(name, database_name=database_name)
+    collection = self._collections.get((self._require_database(database_name), real))
+    with nullcontext() if collection is None else _writer(collection):  # it may be that nobody has opened it
+        if collection is not None:
+            collection.__dict__[DROPPED] = True
+        drop(self, name, database_name)
 
 
 # --- the log ---------------------------------------------------------------------------------------------------------
@@ -121,6 +141,8 @@ def _flush_if_room(should_flush: Method, self: Any) -> bool:
 
 
 def _flush_or_end(end: Callable[[], object], trigger_flush: Method, self: Any) -> None:
+    if self.__dict__.get(DROPPED):
+        return
     _room_to_flush(self)
     try:
         trigger_flush(self)

@@ -70,3 +70,47 @@ def test_a_row_that_was_written_beside_a_flush_stays_also_after_a_kill(
 ) -> None:
     """The engine as it comes is played too: a version of it that needs no mending is to be noticed."""
     assert [played(tmp_path, engine, part) for part in ("before", "after")] == [kept, kept]
+
+
+DROP = """
+import os, sys, threading
+from milvus_lite.db import MilvusLite
+from milvus_lite.schema.types import CollectionSchema, DataType, FieldSchema
+import milvus_lite.engine.flush as engine
+from semmem.backends.milvus import lite_engine
+
+lite_engine.install(lambda: os._exit(74))
+db = MilvusLite(sys.argv[1])
+schema = CollectionSchema(fields=[
+    FieldSchema("id", DataType.VARCHAR, is_primary=True, max_length=64),
+    FieldSchema("vector", DataType.FLOAT_VECTOR, dim=2),
+])
+collection = db.create_collection("memories", schema)
+begun, go_on, save = threading.Event(), threading.Event(), engine.write_data_file
+
+def slowly(*args, **named):
+    begun.set()
+    go_on.wait(10.0)
+    return save(*args, **named)
+
+collection.insert([{"id": "first", "vector": [1.0, 0.0]}])
+engine.write_data_file = slowly
+flushing = threading.Thread(target=collection.flush)
+flushing.start()
+begun.wait(10.0)
+dropping = threading.Thread(target=db.drop_collection, args=("memories",))
+dropping.start()
+dropping.join(0.5)
+go_on.set()
+flushing.join()
+dropping.join()
+collection.flush()
+print(os.path.exists(collection._data_dir), flush=True)
+"""
+
+
+def test_nothing_is_left_of_a_collection_that_is_dropped_beside_a_flush_and_the_process_goes_on(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", DROP, str(tmp_path)], cwd=HOME, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (told.returncode, told.stdout) == (0, "False\n"), told.stderr
