@@ -78,6 +78,7 @@ REFLECTION_OF = "reflection_of"
 STANDING = "standing"
 PROVISIONAL = "provisional"
 UNSETTLED = "unsettled"
+STANDS_FOR = "stands_for"
 TOPIC = "topic"
 BESIDE = "beside"
 CHANGES_STANDING = "changes_standing"
@@ -93,6 +94,7 @@ OWN_METADATA = frozenset(
         STANDING,
         PROVISIONAL,
         UNSETTLED,
+        STANDS_FOR,
         TOPIC,
         BESIDE,
         CHANGES_STANDING,
@@ -101,9 +103,9 @@ OWN_METADATA = frozenset(
 """Names in a memory's metadata that semmem itself writes: why it was quarantined (a word), that somebody released it
 (true), the id of what took its place and a reason word, the ids of what it took the place of, what it rests on (by id
 with a digest of what each says); a word of Standing; that no batch has learnt from its turn yet (true); the ids of
-memories that it may contradict, which nobody has settled; the area of life it belongs to, a word or two that a model
-chose; that it was said in a message in which others speak too, so that it stands beside what it contradicts (true);
-that a standing memory ended or changed with it (true)."""
+memories that it may contradict, which nobody has settled; the ids of those in whose place a passage is shown; the area
+of life it belongs to, a word or two that a model chose; that it was said in a message in which others speak too, so
+that it stands beside what it contradicts (true); that a standing memory ended or changed with it (true)."""
 
 CONTRADICTED, UPDATED, REPEATED, SUMMARISED = "contradicted", "updated", "repeated", "summarised"
 """Why a statement is no longer retrieved, beside MERGED: another memory says otherwise, or a new version of this one;
@@ -423,6 +425,16 @@ class Memory:
     def is_provisional(self) -> bool:
         """Whether it is what a turn said, and no batch has learnt from that turn yet."""
         return self.metadata.get(PROVISIONAL) is True
+
+    @property
+    def unsettled(self) -> list[str]:
+        """The ids of memories that it may contradict."""
+        return self.ids(UNSETTLED)
+
+    def ids(self, name: str) -> list[str]:
+        """Those that its metadata has under this name."""
+        ids = self.metadata.get(name)
+        return [one for one in ids if isinstance(one, str)] if isinstance(ids, list | tuple) else []
 
     @property
     def changes_standing(self) -> bool:

@@ -157,15 +157,9 @@ def confirmed(held: Memory, new: Candidate) -> Memory:
 
 def settled(memory: Memory, gone: Collection[str], now: float) -> Memory:
     """The version of a memory that no longer stands against those that went."""
-    left = [other for other in unsettled_with(memory) if other not in gone]
+    left = [other for other in memory.unsettled if other not in gone]
     metadata = without(memory, UNSETTLED).metadata | ({UNSETTLED: left} if left else {})
     return replace(memory, version=memory.version + 1, updated_at=now, metadata=metadata)
-
-
-def unsettled_with(memory: Memory) -> list[str]:
-    """The ids of those that it may contradict."""
-    ids = memory.metadata.get(UNSETTLED)
-    return [one for one in ids if isinstance(one, str)] if isinstance(ids, list | tuple) else []
 
 
 def reconsidered(held: Memory, batch: str, now: float) -> Candidate:

@@ -43,7 +43,6 @@ from semmem.memory import (
     REWRITTEN,
     SUPERSEDED_BY,
     SUPERSEDED_WHY,
-    UNSETTLED,
     UPDATED,
     Hit,
     Memory,
@@ -225,7 +224,7 @@ def _by_time(found: Compared, said_at: float, new: Candidate) -> tuple[Candidate
 
 def _noted(new: Candidate, before: Memory | None = None) -> tuple[str, ...]:
     """A word for each pair that is noted at the fact's memory, and was not yet at the version before."""
-    known = () if before is None else before.metadata.get(UNSETTLED, ())
+    known = () if before is None else before.unsettled
     return (PAIR_FOUND,) * len(set(new.unsettled).difference(known))
 
 
@@ -272,7 +271,7 @@ class Retiring:
         ids = {removal.id for removal in gone}
         pairs: list[str] = []
         for hit in neighbours:
-            others = hit.memory.metadata.get(UNSETTLED, ())
+            others = hit.memory.unsettled
             if hit.memory.id in ids:
                 pairs += [PAIR_REPLACED] * len(others)
                 continue

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from semmem.extraction.answers import AskingModel, as_line, json_values, within
-from semmem.extraction.candidate import Removal, settled, unsettled_with
+from semmem.extraction.candidate import Removal, settled
 from semmem.extraction.contradiction.verdict import Verdict, may
 from semmem.lifecycle.spared import replaced_by
 from semmem.lifecycle.writes import Writes
@@ -133,7 +133,7 @@ class Unsettled:
         """The pairs of which both are still retrieved, those said last first. Raises StoreError."""
         listed = await self.store.list(Scope(user), limit=MEMORIES_MAX)
         active = {memory.id: memory for memory in listed if memory.status is MemoryStatus.ACTIVE}
-        found = {frozenset((memory.id, other)) for memory in active.values() for other in unsettled_with(memory)}
+        found = {frozenset((memory.id, other)) for memory in active.values() for other in memory.unsettled}
         both = [[active[one] for one in ids] for ids in found if len(ids) == 2 and ids <= active.keys()]
         pairs = [Pair(*sorted(ids, key=lambda memory: (memory.said_at, memory.id))) for ids in both]
         return sorted(pairs, key=lambda pair: (-pair.newer.said_at, pair.older.id))[:PAIRS_MAX]
@@ -161,7 +161,7 @@ class Unsettled:
         writes = Writes(self.store, self.records, batch)
         why, apart = _REMOVES.get(verdict), settled(older, (newer.id,), now)
         written = await writes.replace(older, apart if why is None else replaced_by(apart, (newer.id, why)))
-        if older.id in unsettled_with(newer):
+        if older.id in newer.unsettled:
             await writes.replace(newer, settled(newer, (older.id,), now))
         return written
 

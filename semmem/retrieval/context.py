@@ -18,7 +18,7 @@ from functools import cache
 from msgspec import structs
 
 from semmem.memory import Conversation, Hit, Memory, MemoryType, Standing
-from semmem.retrieval.notes import UNDATED, arranged, doubtful, happened, said
+from semmem.retrieval.notes import EARLIER, UNDATED, arranged, happened, order_told, said
 from semmem.retrieval.once import OncePerMemory
 from semmem.retrieval.role_labels import unlabelled
 from semmem.text.quoting import is_quoted, unquoted
@@ -51,7 +51,7 @@ COMMON_DAY = "Notes without a day were said on "
 """Begins the line under the header that names the day of most notes, so that they need not repeat it."""
 COMMON_DAY_LINES_MIN = 3
 """Fewer lines with the same day cost less than that line does."""
-OUTDATED, ASK = "may be outdated", "may be outdated; ask if it matters"
+OUTDATED = "may be outdated"
 CHANGED = "in place of an earlier note"
 """Said of a note with which something ended or changed that always matters: the reader may ask whether it is so."""
 LINE_CHARS_MAX = 600
@@ -80,7 +80,31 @@ _UNDER_HEADER = re.compile(
     rf"(?:\n{re.escape(CLOSING)}|\n</?[a-z-]{{0,20}}+\Z|\n-?\Z)?"
 )
 # What a note knows beside its words, up to the end of its line.
-_KNOWN = re.compile(rf"(?: \((?:said|noted|{UNDATED}|meaning|on|in|{CHANGED}|{OUTDATED})[^()\n]*+\))?(?=\n|\Z)")
+_KNOWN = re.compile(
+    rf"(?: \((?:said|noted|{UNDATED}|meaning|on|in|{CHANGED}|{EARLIER}|{OUTDATED})[^()\n]*+\))?(?=\n|\Z)"
+)
+_TAG = re.compile(r"\[(/?[A-Z][A-Z_]{2,30})\]")  # [INST], [/INST], [TOOL_CALLS]
+_LINE_END = re.compile(r"[\n\r\u2028\u2029\x85\x0b\x0c]")
+_MARKDOWN = re.compile(r"`{3,}|^\s*+#++\s++|-{3,}|={3,}")
+
+_HEADERS = (HEADER, HEADER_MORE, *HEADERS_FORMER, STATE_HEADER)
+_ANY_HEADER = "|".join(map(re.escape, _HEADERS))
+_HEADER_CHARS_MAX = max(map(len, _HEADERS))
+# Looks ahead, because a text may be full of openings: what follows is a header, or the end in the middle of it.
+_HEAD = re.compile(
+    rf"{re.escape(OPENING)}(?: [0-9a-f]{{{MARK_CHARS}}})?>(?=\n(?:{_ANY_HEADER})|(?s:.{{0,{_HEADER_CHARS_MAX}}}+)\Z)"
+)
+_COMMON_DAY = rf"\n{re.escape(COMMON_DAY)}[0-9]{{1,2}} [A-Z][a-z]{{2,8}} [0-9]{{1,4}}"
+_CUT_OFF_DAY = re.compile(rf"\n{re.escape(COMMON_DAY)}[0-9A-Za-z ]{{0,20}}")
+_CUT_OFF_CHARS_MAX = len(COMMON_DAY) + 21
+_UNDER_HEADER = re.compile(
+    rf"(?P<header>\n(?:{_ANY_HEADER}))(?:{_COMMON_DAY}\.)?+(?:\n- [^\n<>]*+)*+"
+    rf"(?:\n{re.escape(CLOSING)}|\n</?[a-z-]{{0,20}}+\Z|\n-?\Z)?"
+)
+# What a note knows beside its words, up to the end of its line.
+_KNOWN = re.compile(
+    rf"(?: \((?:said|noted|{UNDATED}|meaning|on|in|{CHANGED}|{EARLIER}|{OUTDATED})[^()\n]*+\))?(?=\n|\Z)"
+)
 _TAG = re.compile(rf"{re.escape(OPENING)}[^<>\n]{{0,40}}+>|{re.escape(CLOSING)}")
 
 
@@ -94,12 +118,13 @@ def render(
     MARK_CHARS characters, of what stands inside the fence.
     """
     notes = [_note(hit.memory) for hit in hits]
-    doubted = doubtful([hit.memory for hit in hits])
+    order = order_told([hit.memory for hit in hits])
     fitting: list[int] = []
     room = tokens_max - _frame_tokens(header)
     for place in sorted(range(len(hits)), key=lambda place: hits[place].memory.standing is not Standing.MUST):
         note = notes[place]
-        cost = _cost(note.written(doubted=True)) if hits[place].memory.id in doubted else note.cost
+        told = order.get(hits[place].memory.id)
+        cost = _cost(note.written(order=told)) if told else note.cost
         if cost <= room:
             fitting.append(place)
             room -= cost
@@ -232,11 +257,11 @@ class _Note:
         note = cls(_text(memory), said(memory), happened(memory), CHANGED if memory.changes_standing else "")
         return replace(note, cost=_cost(note.written()))
 
-    def written(self, *, doubted: bool = False, common: str = "") -> str:
+    def written(self, *, order: str = "", common: str = "") -> str:
         """The line; without the day on which it was said where that is the ``common`` one."""
         day = "" if self.said == common or (self.happened and self.said == UNDATED) else self.said
         days = (day, self.happened) if self.happened.startswith("meaning") else (self.happened, day)
-        known = ", ".join(filter(None, [*days, self.changed, ASK if doubted else ""]))
+        known = ", ".join(filter(None, [*days, self.changed, order]))
         return f"- {self.text} ({known})" if known else f"- {self.text}"
 
 
@@ -250,13 +275,13 @@ def _frame_tokens(header: str) -> int:
 
 def _lines(memories: Sequence[Memory]) -> list[str]:
     """What stands under the header. Costs no more than the memories' own lines do, one by one."""
-    doubted = doubtful(memories)
+    order = order_told(memories)
     lines = arranged(memories)
     joined = [_joined([_note(memories[place]) for place in line]) for line in lines]
-    in_doubt = [memories[line[0]].id in doubted for line in lines]
+    told = [order.get(memories[line[0]].id, "") for line in lines]
     common = _common_day(joined)
     opening = [f"{COMMON_DAY}{common.removeprefix('said ')}."] if common else []
-    return opening + [note.written(doubted=old, common=common) for note, old in zip(joined, in_doubt, strict=True)]
+    return opening + [note.written(order=order, common=common) for note, order in zip(joined, told, strict=True)]
 
 
 def _joined(notes: Sequence[_Note]) -> _Note:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from semmem.memory import UNSETTLED, Memory, Standing
+from semmem.memory import STANDS_FOR, Memory, Standing
 from semmem.retrieval.once import OncePerMemory
 from semmem.text.grounding import content_words
 from semmem.text.quoting import is_quoted, unquoted
@@ -27,6 +27,8 @@ among these, so "the budget is $10,000" and "the budget is $15,000" share all of
 WORDS_CHARS_MAX = 600
 """Of a memory, read for its content words and for the time that it names."""
 _TIERS: dict[Standing | None, int] = {Standing.MUST: 0, Standing.PROFILE: 1, Standing.STYLE: 2, None: 3}
+
+EARLIER, ASK = "an earlier note", "may be outdated; ask if it matters"
 
 Pairs = frozenset[tuple[str, str]]
 Line = tuple[int, ...]
@@ -47,11 +49,13 @@ def arranged(memories: Sequence[Memory]) -> list[Line]:
     return [line for group in groups for line in _lines(group, pairs)]
 
 
-def doubtful(memories: Sequence[Memory]) -> frozenset[str]:
-    """The ids of those that may contradict another one of these which is as new or newer."""
+def order_told(memories: Sequence[Memory]) -> dict[str, str]:
+    """What a note says, by id, that may contradict another one of these: which of them is the older one, since the
+    newer one holds where they do; and where nobody can tell, that it may be outdated."""
     pairs = _unsettled(memories)
     told = {memory.id: _newness(memory) for memory in memories} if pairs else {}
-    return frozenset(one for one, other in pairs if told[other] >= told[one])
+    earlier = {one: EARLIER for one, other in pairs if told[other] > told[one]}
+    return {one: ASK for one, other in pairs if told[other] == told[one]} | earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +106,10 @@ def _share_a_line(one: _Note, other: _Note) -> bool:
 
 
 def _unsettled(memories: Sequence[Memory]) -> Pairs:
-    """Both ways round."""
-    shown = {memory.id for memory in memories}
-    named = {(one.id, other) for one in memories for other in _named(one) if other in shown and other != one.id}
-    return frozenset(named | {(other, one) for one, other in named})
-
-
-def _named(memory: Memory) -> list[str]:
-    ids = memory.metadata.get(UNSETTLED)
-    return [id for id in ids if isinstance(id, str)] if isinstance(ids, list) else []
+    """Both ways round. A passage stands for the memories in whose place it is shown."""
+    shown = {id: memory.id for memory in memories for id in (memory.id, *memory.ids(STANDS_FOR))}
+    named = {(one.id, shown[other]) for one in memories for other in one.unsettled if other in shown}
+    return frozenset(pair for one, other in named if one != other for pair in ((one, other), (other, one)))
 
 
 def _newness(memory: Memory) -> float:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from semmem.memory import PASSAGES, Hit, Memory, MemoryType, Vector
+from semmem.memory import PASSAGES, STANDS_FOR, UNSETTLED, Hit, Memory, MemoryType, Vector
 from semmem.ports.errors import StoreError
 from semmem.ports.store import Store
 from semmem.request.question import Question
@@ -22,6 +22,8 @@ from semmem.retrieval.index.memory_index import GAP_S_MAX, MemoryIndex
 from semmem.retrieval.once import FoundBefore
 from semmem.retrieval.rank import Stated, statement
 from semmem.retrieval.search import ResolvedQuery, SearchResult, best_of
+from semmem.text.grounding import content_words
+from semmem.text.quoting import unquoted
 
 CANDIDATES_MAX = 96
 """Passages and gists that are asked of the store for one question, about half of them of each kind."""
@@ -29,6 +31,8 @@ WORTH_MIN = 0.1
 """Below this probability of saying anything lasting a passage is a bare request ("and now as a list"), or thanks."""
 STRICTNESS = 1.0
 """So much surer than of a memory the decision has to be of a passage, which is longer."""
+SAYS_SHARE = 0.5
+"""A passage says what a memory of its turn says when it has more than this of its content words."""
 FOUND_S = 60.0
 """So long what was found for a question serves the same question again. What is said meanwhile is in the history of
 the session in which it was said, and what is erased takes the user's index along, by which this is kept."""
@@ -73,7 +77,7 @@ class PassageSearch:
         ]
         turns = {hit.memory.source.turn for hit in said}
         rest = [hit for hit in kept if hit.memory.source.turn not in turns]
-        return sorted([*rest, *said], key=lambda hit: -hit.score)[: query.limit]
+        return sorted([*rest, *(_in_pairs(hit, index) for hit in said)], key=lambda hit: -hit.score)[: query.limit]
 
     async def _found(
         self, question: Question, query: ResolvedQuery, index: MemoryIndex, vector: Vector
@@ -146,6 +150,22 @@ def _last_said(passages: Iterable[Memory]) -> Iterable[Memory]:
         if passage.said_at >= last.setdefault(passage.content, passage).said_at:
             last[passage.content] = passage
     return last.values()
+
+
+def _in_pairs(said: Hit, index: MemoryIndex) -> Hit:
+    """What was said stands for the memories of its turn, where these may contradict others, as far as it says them."""
+    passage, pairs = said.memory, index.in_pairs.get(said.memory.source.turn, ())
+    told = [memory for memory in pairs if _says(passage, memory)] if passage.type is MemoryType.PASSAGE else []
+    if not told:
+        return said
+    others = list(dict.fromkeys(other for one in told for other in one.unsettled))
+    metadata = {**passage.metadata, STANDS_FOR: [one.id for one in told], UNSETTLED: others}
+    return replace(said, memory=replace(passage, metadata=metadata))
+
+
+def _says(passage: Memory, memory: Memory) -> bool:
+    words, others = (content_words(unquoted(one.content)) for one in (passage, memory))
+    return len(words & others) > SAYS_SHARE * len(others)
 
 
 def _is_over(said: Hit, kept: Sequence[Hit], index: MemoryIndex) -> bool:

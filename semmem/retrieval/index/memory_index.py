@@ -143,6 +143,16 @@ class MemoryIndex:
         return {turn: frozenset(ids) for turn, ids in after.items()}
 
     @cached_property
+    def in_pairs(self) -> Mapping[str, Sequence[Memory]]:
+        """The memories that may contradict each other, by the turns that they were learnt from."""
+        named = {other for memory in self.memories for other in memory.unsettled}
+        found = defaultdict[str, list[Memory]](list)
+        for memory in self.memories:
+            if memory.id in named or memory.unsettled:
+                found[memory.source.turn].append(memory)
+        return found
+
+    @cached_property
     def changing(self) -> tuple[int, ...]:
         """The places of memories with which something ended or changed that always matters."""
         return tuple(place for place, memory in enumerate(self.memories) if memory.changes_standing)

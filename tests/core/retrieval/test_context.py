@@ -240,12 +240,12 @@ def test_a_day_that_most_notes_share_is_named_once() -> None:
     ]
 
 
-def test_a_note_that_may_be_outdated_says_so_below_the_newer_one() -> None:
+def test_the_older_note_of_a_pair_says_so_below_the_newer_one() -> None:
     old = hit("User lives in Oslo", updated_at=MAY_12 - 86_400.0 * 9, metadata={"unsettled": ["new"]})
     new = hit("User found a flat in Rome", id="new", updated_at=MAY_12)
     assert notes(old, new) == [
         "- User found a flat in Rome (said 12 May 2026)",
-        "- User lives in Oslo (said 3 May 2026, may be outdated; ask if it matters)",
+        "- User lives in Oslo (said 3 May 2026, an earlier note)",
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from semmem.memory import Memory, MemoryType, Source, Standing
-from semmem.retrieval.notes import arranged, doubtful, happened, said
+from semmem.retrieval.notes import ASK, EARLIER, arranged, happened, order_told, said
 
 
 def memory(content: str, time: float = 100.0, *, turn: str = "", **metadata: Any) -> Memory:
@@ -54,17 +54,19 @@ def test_two_that_nobody_has_settled_stand_together_the_newer_first(who: str) ->
     newer = memory("moved south", 2.0, unsettled=["lives in Oslo"] if who == "newer" else [])
 
     assert order(older, memory("drives a van"), newer) == ["moved south", "lives in Oslo", "drives a van"]
-    assert doubtful([older, memory("drives a van"), newer]) == {"lives in Oslo"}
+    assert order_told([older, memory("drives a van"), newer]) == {"lives in Oslo": EARLIER}
 
 
 def test_of_two_that_were_said_at_once_each_may_be_the_outdated_one() -> None:
     pair = [memory("lives in Oslo", unsettled=["moved south"]), memory("moved south")]
-    assert doubtful(pair) == {"lives in Oslo", "moved south"}
+    assert order_told(pair) == {"lives in Oslo": ASK, "moved south": ASK}
+    newer = memory("lives in Rome", 200.0, unsettled=["moved south"])
+    assert order_told([*pair, newer]) == {"lives in Oslo": ASK, "moved south": EARLIER}
 
 
 def test_what_is_not_shown_casts_no_doubt() -> None:
-    assert doubtful([memory("lives in Oslo", unsettled=["moved south"])]) == frozenset()
-    assert doubtful([memory("a", unsettled="b"), memory("b", unsettled=7)]) == frozenset()
+    assert order_told([memory("lives in Oslo", unsettled=["moved south"])]) == {}
+    assert order_told([memory("a", unsettled="b"), memory("b", unsettled=7)]) == {}
 
 
 def test_sentences_of_one_message_share_a_line_in_their_order() -> None:

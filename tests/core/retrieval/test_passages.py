@@ -12,7 +12,9 @@ import pytest
 from semmem.backends.in_process import InProcessStore
 from semmem.background import Tasks
 from semmem.memory import (
+    STANDS_FOR,
     SUPERSEDED_BY,
+    UNSETTLED,
     Conversation,
     Hit,
     Memory,
@@ -27,6 +29,7 @@ from semmem.ports.errors import StoreUnavailable
 from semmem.request.question import Deadline, Question
 from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.index.memory_index import MemoryIndex
+from semmem.retrieval.notes import EARLIER, order_told
 from semmem.retrieval.passages import FOUND_S, PassageSearch
 from semmem.retrieval.search import HOT, Candidates, ResolvedQuery, SearchResult, Strategy
 from tests.support.decisions import Decided
@@ -38,10 +41,12 @@ QUESTION = "Where did we look at the green boat?"
 VECTOR = bag_of_words(QUESTION, 384)
 
 
-def kept(id: str, content: str, *, turn: str = "", session: str = "before", **fields: Any) -> Memory:
+def kept(
+    id: str, content: str, *, turn: str = "", session: str = "before", at: float = NOW - 60.0, **fields: Any
+) -> Memory:
     kind = MemoryType.PASSAGE if id.startswith("psg_") else MemoryType.SEMANTIC
     return Memory(
-        id, 1, kind, content, "ada", session=session, source=Source(session=session, turn=turn, time=NOW - 60.0),
+        id, 1, kind, content, "ada", session=session, source=Source(session=session, turn=turn, time=at),
         created_at=NOW, updated_at=NOW, embedding=bag_of_words(content, 384), **fields,
     )  # fmt: skip
 
@@ -73,7 +78,10 @@ class World:
         for one in passages:
             await self.store.put(ADA, one)
 
-    async def ask(
+    async def ask(self, memories: Sequence[Memory] = (), **options: Any) -> list[str]:
+        return [hit.memory.id for hit in await self.hits(memories, **options)]
+
+    async def hits(
         self,
         memories: Sequence[Memory] = (),
         *,
@@ -83,7 +91,7 @@ class World:
         session: str = "now",
         threshold: float | None = None,
         until: float | None = None,
-    ) -> list[str]:
+    ) -> list[Hit]:
         query = ResolvedQuery(QUESTION, ADA, now, Strategy.HYBRID, limit, types=types)
         hits = [Hit(memory, 0.5, 0.5) for memory in memories]
         verdict = self.decided.request_alone(QUESTION, VECTOR)
@@ -91,8 +99,7 @@ class World:
         found = SearchResult(query, Candidates(hits, request=request), HOT, threshold, self.index)
         said = Conversation(tuple(Message(Role.USER, text) for text in self.own))
         question = Question(said, Scope("ada", session=session), now, deadline=Deadline(until))
-        shown = await self.search.beside(question, found, VECTOR, hits)
-        return [hit.memory.id for hit in shown]
+        return await self.search.beside(question, found, VECTOR, hits)
 
 
 @pytest.fixture
@@ -112,6 +119,23 @@ async def test_what_no_memory_holds_is_found_where_it_was_said(world: World) -> 
 async def test_it_takes_the_place_of_a_memory_of_the_same_turn_and_no_other(world: World) -> None:
     clipped, other = kept("mem_1", "User saw a boat", turn="t1"), kept("mem_2", "User sails", turn="t9")
     assert await world.ask([clipped, other]) == ["psg_boat", "mem_2"]
+
+
+async def test_it_stands_for_the_memories_in_whose_place_it_is_shown(world: World) -> None:
+    told = [
+        kept("mem_new", "User looks at the green boat", turn="t1", metadata={UNSETTLED: ["mem_old", 7]}),
+        kept("mem_old", '"we look at the red boat"', turn="t0", at=NOW - 90.0),
+        kept("mem_other", "User lives in Bergen with four cats", turn="t1", metadata={UNSETTLED: ["mem_x"]}),
+    ]
+    world.index = MemoryIndex(told)
+    await world.put(kept("psg_old", '"where did we look at the red boat, was it Ghent"', turn="t0", at=NOW - 90.0))
+    shown = {hit.memory.id: hit.memory for hit in await world.hits()}
+    assert (shown["psg_boat"].ids(STANDS_FOR), shown["psg_boat"].unsettled) == (["mem_new"], ["mem_old"])
+    assert (shown["psg_old"].ids(STANDS_FOR), shown["psg_old"].unsettled) == (["mem_old"], [])
+    assert order_told([*shown.values()]) == {"psg_old": EARLIER}
+    assert order_told([told[0], shown["psg_old"]]) == {"psg_old": EARLIER}
+    assert order_told([told[1], shown["psg_boat"]]) == {"mem_old": EARLIER}
+    assert order_told([told[2], shown["psg_boat"]]) == {}
 
 
 async def test_together_they_are_no_more_than_the_request_may_be_shown(world: World) -> None:
