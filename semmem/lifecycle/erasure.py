@@ -264,8 +264,10 @@ class Erasure:
             told = await self._told(what, found)
             progress.counts["passages"] += await self._forget_passages(scope.user, told, at=what.at)
         else:
+            # Before they go: where this breaks off, another try has to find them.
+            said = await self._said(scope, at=what.at)
+            await self.records.withhold_answers(scope.user, [*ids, *said], now=max(what.at, self.clock()))
             progress.counts["passages"] += await self._forget_said(scope, at=what.at)
-            await self.records.withhold_answers(scope.user, ids, now=max(what.at, self.clock()))
         self.here.forget_memories(scope.user, None if what.takes_user else ids)
         if not what.takes_user:  # the others' statistics were counted with their marks
             progress.counts["statistics"] += len((await self.records.uses(scope.user)).keys() & set(ids))
@@ -328,6 +330,12 @@ class Erasure:
         return told
 
     # --- what was said, as it was said -------------------------------------------------------------------------------
+
+    async def _said(self, scope: Scope, *, at: float) -> list[str]:
+        """The ids of what ``_forget_said`` takes: prompts elsewhere may have been given it in place of memories."""
+        passages = await all_passages(self.everything, scope.user)
+        of_scope = Forgetting(scope, at)
+        return [one.id for one in passages if _is_gist(one) or of_scope.covers(one)]
 
     async def _forget_said(self, scope: Scope, *, at: float) -> int:
         """What was said in it until then; and the gist of every answer to the user, which may repeat that in other

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from semmem.memory import Memory, Role, Scope, Source
+from semmem.passages.pieces import GIST, passage_id
 from semmem.ports.conversations import (
     FIRST_ANSWER,
     ConversationLimits,
@@ -115,6 +116,26 @@ async def test_after_a_project_is_deleted_answers_elsewhere_do_not_say_it_again(
         await talker.say("What did we say at work of the fence?", "Ultramarine.", GARDEN, conversation_id(HOME))
         await talker.say("Is the fence blue?", "Ultramarine is blue.", Scope("alice", session="y"), fence, late=True)
         assert (await world.delete(**narrow)).status_code == 200
+        await talker.answers_come()
+        assert not await talker.is_told()
+
+
+@pytest.mark.parametrize("narrow", [{"session_id": "home"}, {}], ids=["session", "user"])
+@pytest.mark.parametrize("place", [0, GIST])
+async def test_after_a_session_is_deleted_answers_that_were_shown_what_was_said_in_it_do_not_say_it_again(
+    tmp_path: Path, narrow: dict[str, str], place: int | str
+) -> None:
+    async with erased_world(tmp_path, passages=True) as world:
+        talker = Talker(world)
+        turn = await talker.say("I want the fence in ultramarine.", "An ultramarine fence suits a garden.", HOME)
+        said = passage_id(turn, place)
+        assert await world.store.get(ALICE, said) is not None
+        await talker.say("Which colour has the fence?", "The fence is ultramarine.", GARDEN, said)
+        await talker.say("Is the fence blue?", "Ultramarine is blue.", Scope("alice", session="y"), said, late=True)
+        world.raw.down = True
+        assert (await world.delete(**narrow)).status_code == 503
+        world.raw.down = False
+        assert await world.erasing.erasure.finish_pending() == 0
         await talker.answers_come()
         assert not await talker.is_told()
 
