@@ -16,7 +16,7 @@ And its engine takes one writer at a time, while its server has ten threads. Mil
 but a call whose caller left, at its deadline or because it was cancelled, is still at work here when the next begins. A
 flush between the log record and the buffer of such a row deletes the record, and the row lands in a buffer that nobody
 reads any more, or only in this process' memory: gone at once, or with the next kill. So writers, flushes among them,
-wait for each other here, and so does whoever drops the collection: a flush that comes later fails, and loses nothing.
+wait for each other here, and so does whoever drops the collection: a flush that comes later does nothing.
 
 This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them.
 """
