@@ -18,7 +18,7 @@ from functools import cache
 from msgspec import structs
 
 from semmem.memory import Conversation, Hit, Memory, MemoryType, Standing
-from semmem.retrieval.notes import EARLIER, UNDATED, arranged, happened, order_told, said
+from semmem.retrieval.notes import ASK, EARLIER, UNDATED, arranged, happened, order_told, said
 from semmem.retrieval.once import OncePerMemory
 from semmem.retrieval.role_labels import unlabelled
 from semmem.text.quoting import is_quoted, unquoted
@@ -83,28 +83,6 @@ _UNDER_HEADER = re.compile(
 _KNOWN = re.compile(
     rf"(?: \((?:said|noted|{UNDATED}|meaning|on|in|{CHANGED}|{EARLIER}|{OUTDATED})[^()\n]*+\))?(?=\n|\Z)"
 )
-_TAG = re.compile(r"\[(/?[A-Z][A-Z_]{2,30})\]")  # [INST], [/INST], [TOOL_CALLS]
-_LINE_END = re.compile(r"[\n\r\u2028\u2029\x85\x0b\x0c]")
-_MARKDOWN = re.compile(r"`{3,}|^\s*+#++\s++|-{3,}|={3,}")
-
-_HEADERS = (HEADER, HEADER_MORE, *HEADERS_FORMER, STATE_HEADER)
-_ANY_HEADER = "|".join(map(re.escape, _HEADERS))
-_HEADER_CHARS_MAX = max(map(len, _HEADERS))
-# Looks ahead, because a text may be full of openings: what follows is a header, or the end in the middle of it.
-_HEAD = re.compile(
-    rf"{re.escape(OPENING)}(?: [0-9a-f]{{{MARK_CHARS}}})?>(?=\n(?:{_ANY_HEADER})|(?s:.{{0,{_HEADER_CHARS_MAX}}}+)\Z)"
-)
-_COMMON_DAY = rf"\n{re.escape(COMMON_DAY)}[0-9]{{1,2}} [A-Z][a-z]{{2,8}} [0-9]{{1,4}}"
-_CUT_OFF_DAY = re.compile(rf"\n{re.escape(COMMON_DAY)}[0-9A-Za-z ]{{0,20}}")
-_CUT_OFF_CHARS_MAX = len(COMMON_DAY) + 21
-_UNDER_HEADER = re.compile(
-    rf"(?P<header>\n(?:{_ANY_HEADER}))(?:{_COMMON_DAY}\.)?+(?:\n- [^\n<>]*+)*+"
-    rf"(?:\n{re.escape(CLOSING)}|\n</?[a-z-]{{0,20}}+\Z|\n-?\Z)?"
-)
-# What a note knows beside its words, up to the end of its line.
-_KNOWN = re.compile(
-    rf"(?: \((?:said|noted|{UNDATED}|meaning|on|in|{CHANGED}|{EARLIER}|{OUTDATED})[^()\n]*+\))?(?=\n|\Z)"
-)
 _TAG = re.compile(rf"{re.escape(OPENING)}[^<>\n]{{0,40}}+>|{re.escape(CLOSING)}")
 
 
@@ -123,8 +101,8 @@ def render(
     room = tokens_max - _frame_tokens(header)
     for place in sorted(range(len(hits)), key=lambda place: hits[place].memory.standing is not Standing.MUST):
         note = notes[place]
-        told = order.get(hits[place].memory.id)
-        cost = _cost(note.written(order=told)) if told else note.cost
+        # the longest that may be said of it: what is left out changes which note is the older one
+        cost = _cost(note.written(order=ASK)) if hits[place].memory.id in order else note.cost
         if cost <= room:
             fitting.append(place)
             room -= cost
@@ -281,7 +259,7 @@ def _lines(memories: Sequence[Memory]) -> list[str]:
     told = [order.get(memories[line[0]].id, "") for line in lines]
     common = _common_day(joined)
     opening = [f"{COMMON_DAY}{common.removeprefix('said ')}."] if common else []
-    return opening + [note.written(order=order, common=common) for note, order in zip(joined, told, strict=True)]
+    return opening + [note.written(order=which, common=common) for note, which in zip(joined, told, strict=True)]
 
 
 def _joined(notes: Sequence[_Note]) -> _Note:

@@ -172,6 +172,16 @@ def test_the_budget_is_never_exceeded(hits: list[Hit], tokens_max: int) -> None:
         assert estimate_tokens(text) == tokens
 
 
+def test_the_budget_holds_where_the_newer_note_of_a_pair_does_not_fit() -> None:
+    said = {"a": MAY_12, "b": MAY_12, "c": 0.0}
+    pairs = {"a": [], "b": ["a", "b"], "c": ["a", "b"]}
+    hits = [
+        hit("", id=id, source=Source(turn="t", time=at), metadata={"unsettled": pairs[id]}) for id, at in said.items()
+    ]
+    for tokens_max in range(150):
+        assert render(hits, tokens_max=tokens_max)[2] <= tokens_max
+
+
 def test_what_does_not_fit_is_left_out_and_shorter_ones_still_get_their_chance() -> None:
     frame = estimate_tokens(f"{HEAD}\n{HEADER}\n{CLOSING}")
     short, long, last = hit("short"), hit("long " * 100), hit("last")
