@@ -253,9 +253,22 @@ class Erasure:
 
     async def _remove(self, what: Forgetting, progress: _Progress) -> None:
         """Marked first and removed then: who writes one of them at this moment sees the mark, or is seen here."""
-        scope = what.scope
-        found = await self._found(what)
-        ids = [memory.id for memory in found]
+        scope, found = what.scope, await self._found(what)
+        told = await self._told(what, found) if what.memory_id is not None else []
+        await self._mark(what, found, progress)
+        if what.memory_id is None:
+            removed = await self.store.forget_scope(scope, types=what.types, said_until=what.at)
+        else:
+            late = await self._learnt_meanwhile(what, told)
+            await self._mark(what, late, progress)
+            removed = sum([await self.store.forget(Scope(scope.user), memory.id) for memory in (*late, *found)])
+        progress.counts["memories"] += removed
+        if what.takes_user and await self.everything.count(Scope(scope.user)):
+            await self.records.register_user(scope.user)  # what was said since is gone through like anybody's
+
+    async def _mark(self, what: Forgetting, found: Sequence[Memory], progress: _Progress) -> None:
+        """Of these memories all but themselves goes: passages, versions, statistics, messages."""
+        scope, ids = what.scope, [memory.id for memory in found]
         if not what.takes_turns:
             if not progress.unsaid:
                 progress.counts.update(await self._unsay(what))
@@ -274,13 +287,19 @@ class Erasure:
         # What turns of other scopes said is not erased, though it be the same: their batches learn it from them.
         shuts = not what.takes_turns
         progress.counts["versions"] += await self.records.forget_memories(Scope(scope.user), ids, shuts_turns=shuts)
-        if what.memory_id is None:
-            removed = await self.store.forget_scope(scope, types=what.types, said_until=what.at)
-        else:
-            removed = sum([await self.store.forget(scope, memory_id) for memory_id in ids])
-        progress.counts["memories"] += removed
-        if what.takes_user and await self.everything.count(Scope(scope.user)):
-            await self.records.register_user(scope.user)  # what was said since is gone through like anybody's
+
+    async def _learnt_meanwhile(self, what: Forgetting, told: Sequence[Memory]) -> list[Memory]:
+        """What a batch has made of the same turns: it no longer saw the memory, since it is hidden, and did not see the
+        mark yet. Of these turns nothing more is learnt; a memory of before that was changed since goes where it says
+        the same."""
+        turns = {memory.source.turn for memory in told if memory.type not in PASSAGES} - {""}
+        if not turns:
+            return []
+        kept = await list_all(self.everything, Scope(what.scope.user), vectors=False)
+        since = [one for one in kept if one.updated_at > what.at and one.source.turn in turns]
+        late = [one for one in since if one.created_at > what.at and one.id != what.memory_id]
+        changed = [one for one in since if one.created_at <= what.at and one.id != what.memory_id]
+        return late + await self.waiting.stating(changed, told)
 
     async def _unsay_first(self, what: Forgetting) -> Counter[str] | None:
         """Before anything is hidden: a batch that no longer saw the memory would write what its turn says as a new one.

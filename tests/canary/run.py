@@ -29,6 +29,8 @@ from tests.support.harness import SHIPPED_EMBEDDER, envoy_process
 
 CONNECTIONS = 8
 SAY_EVERY_S = 15.0
+SAID_MAX = 20
+"""Findings that are said at a time."""
 ENDINGS = (signal.SIGKILL, signal.SIGTERM)
 PLANTED_AFTER = 0.3
 """Of the operations: there is something to plant then, and time to find it."""
@@ -146,8 +148,14 @@ class Run:
             self.report.restarts += 1
 
     async def _progress(self) -> None:
+        """What is found is said as it is found: a run of an hour may be looked into before it ends."""
+        said = set[str]()
         while True:
             await asyncio.sleep(SAY_EVERY_S)
+            found = [*self._ledger.findings.leaks.values(), *self._ledger.findings.returns.values()]
+            for line in [line for line in found if line not in said][:SAID_MAX]:
+                self._say(f"  found: {line}")
+            said.update(found)
             self._say(self._place())
 
     def _place(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.rules import RulesExtractor
-from semmem.memory import Scope
+from semmem.memory import Memory, Scope
+from semmem.ports.errors import WorkUnavailable
 from tests.core.lifecycle.erased_world import ALICE, ErasedWorld, Store, erased_world
 
 
@@ -45,6 +47,41 @@ async def test_what_was_learnt_at_once_is_erased_and_its_batch_does_not_bring_it
         assert await world.contents() == set()
         if not path:
             assert world.tables_with("bees", "alice") == set()
+
+
+class Behind:
+    """Words that cannot be taken out before the memory is hidden, and after that not before a whole batch has run."""
+
+    def __init__(self, world: ErasedWorld) -> None:
+        self._world, self._waiting, self._asked = world, world.erasing.erasure.waiting, 0
+
+    async def take_out(self, user: str, memories: Sequence[Memory], *, until: float) -> tuple[int, int]:
+        self._asked += 1
+        if self._asked == 1:
+            raise WorkUnavailable("busy")
+        self._world.erasing.tasks.spawn("learner", self._world.learner.run())
+        await self._world.quiet()
+        return await self._waiting.take_out(user, memories, until=until)
+
+    async def stating(self, passages: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:
+        return await self._waiting.stating(passages, memories)
+
+
+async def test_what_a_batch_learns_while_a_memory_is_hidden_and_not_yet_gone_goes_with_it(tmp_path: Path) -> None:
+    async with erased_world(tmp_path, learning=False) as world:
+        learner = at_once(world)
+        world.say("I keep bees. I live in Boston.")
+        world.say("My dog is called Rufus.")
+        await learnt(world, learner)
+        bees = next(each for each in await world.store.list(Scope("alice")) if "bees" in each.content)
+        world.erasing.erasure.waiting = Behind(world)
+        receipt = await world.erasing.erasure.forget_memory(Scope("alice"), bees.id)
+        assert receipt is not None
+        assert receipt.memories == 2, "the batch had learnt it anew"
+        assert await world.contents() == {"User lives in Boston", "User's dog is called Rufus"}
+        kept = await world.store.list(Scope("alice"))
+        assert not any(each.is_provisional for each in kept), "the batch has run"
+        assert world.tables_with("bees") <= {"turns", "said_messages"}
 
 
 async def test_by_session_the_others_stay(tmp_path: Path) -> None:
