@@ -1,12 +1,13 @@
-"""Trains what tells lasting clauses from others, in English and elsewhere, and writes english.json and elsewhere.json
-in semmem/extraction/lasting.
+"""Trains what tells lasting clauses from others, and writes in semmem/extraction/lasting weights.npz, for the embedding
+model that is named by ``MODEL``, and form.npz, for where there are no vectors.
 
-    DATA=folder [VECTORS=cache.npz] python -m training.train_lasting [english] [elsewhere]
+    DATA=folder [VECTORS=cache.npz] [FOLDS=1] python -m training.train_lasting
 
 Beside this file lie messages of our own in which what is to be kept is marked (OWN: a file each), statements, plain
 ones with what may stand around them, and messages in which others speak (train_voice.py), of which what the user says
 around their words is read. Nothing lasting is in the questions that retrieval is trained on, nor in ``folder``'s
-signals/clinc150.jsonl and signals/general_facts_*.jsonl. Figures come from folds that did not see the message.
+signals/clinc150.jsonl and signals/general_facts_*.jsonl. With ``FOLDS`` there are figures, from folds that did not see
+the message. One thread, seeded: the same data give the same numbers. Needs torch.
 """
 
 from __future__ import annotations
@@ -17,19 +18,22 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+import torch
+from torch import nn
 
 from semmem.extraction.lasting import classifier
 from semmem.extraction.lasting.clauses import clauses, squeezed
 from semmem.extraction.lasting.features import Clause, features
 from semmem.memory import MemoryType, Standing
+from semmem.ports.embedder import learnt_for
 from semmem.retrieval.decide import scenes
 from training.endings import endings
 from training.train_decision import Vectors
@@ -39,8 +43,10 @@ QUESTIONS_FILE = Path(scenes.__file__).with_name("sentences.jsonl")
 TYPES = tuple(kind.value for kind in (MemoryType.SEMANTIC, MemoryType.EPISODIC, MemoryType.PROCEDURAL))
 STANDINGS = ("", *(standing.value for standing in Standing))
 
-STRENGTH = 0.3
-"""scikit-learn's C."""
+HIDDEN, EPOCHS, BATCH, RATE, DECAY = 192, 8, 256, 1.5e-3, 2e-2
+DROPPED, DROPPED_HIDDEN = 0.2, 0.5
+KINDS_WEIGHT = 0.3
+"""Of telling type and standing, beside telling what is lasting."""
 OVERLAP_MIN = 0.5
 """A clause is lasting when so much of it, or of what is to be kept, is in both."""
 EVERY = 25
@@ -51,7 +57,7 @@ ELSEWHERE = ("european", "eastern")
 TALKS, TALKS_WEIGHT = "talks", 0.7
 """What people say to an assistant over some days, message by message, with what would be worth knowing later marked:
 most of it is of the task at hand, and what lasts slips out in half a clause."""
-REMARKS, REMARKS_WEIGHT = "remarks", 3.0
+REMARKS, REMARKS_WEIGHT = "remarks", 2.0
 """Messages of one line in which nothing lasts: games, gossip about the famous, commands, sentences to be translated."""
 OWN = ("messages", "statements", "frames", *ELSEWHERE, TALKS, REMARKS)
 ENDINGS, ENDINGS_WEIGHT = "endings", 0.4
@@ -64,7 +70,7 @@ PLAIN, PLAIN_WEIGHT = "plain", 0.5
 The same statement is lasting in all of these places. ``AROUND``: openers and tails."""
 AROUND = "around_plain"
 ENDS = tuple(".!?,;…。！？")
-REACTIONS, REACTIONS_WEIGHT = "reactions", 1.0
+REACTIONS, REACTIONS_WEIGHT = "reactions", 2.0
 """Messages as short, of the user's too, in which nothing lasts: "I want a shorter one", "I'm lost"."""
 WEIGHTS = {
     PLAIN: PLAIN_WEIGHT,
@@ -94,7 +100,7 @@ that is taken for an allergy."""
 FOLDS = 5
 SEED = 7
 
-Matrix = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,6 @@ class Row:
     kind: str = TYPES[0]
     standing: str = ""
     weight: float = 1.0
-    language: str = "en"
 
 
 def rows(folder: Path) -> list[Row]:
@@ -125,17 +130,16 @@ def rows(folder: Path) -> list[Row]:
 
 def _rows(number: int, group: str, line: dict[str, Any]) -> Iterator[Row]:
     text = squeezed(line["text"])
-    language = line.get("lang", "en")
     marked = [_place(text, squeezed(part)) for part in line["keep"]]
     pieces = clauses(text)
     for clause, seen in zip(pieces, features(pieces), strict=True):
         index = next((i for i, place in enumerate(marked) if _overlaps(clause, place)), None)
         if index is None:
-            yield Row(number, group, clause, seen, False, weight=_weight(group, False), language=language)
+            yield Row(number, group, clause, seen, False, weight=_weight(group, False))
         else:
             standing = line.get("standing", {}).get(str(index), "")
             kind, weight = line["types"][index], _weight(group, True)
-            yield Row(number, group, clause, seen, True, kind, standing, weight, language)
+            yield Row(number, group, clause, seen, True, kind, standing, weight)
 
 
 def _renamed(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -244,20 +248,67 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def fit(points: Matrix, labels: Sequence[Any], weights: Matrix) -> LogisticRegression:
-    return LogisticRegression(C=STRENGTH, max_iter=3000).fit(points, labels, sample_weight=weights)
+class Judging(nn.Module):  # type: ignore[misc]
+    """What ``classifier.Network`` computes, to be learnt."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.hidden, self.out = nn.Linear(width, HIDDEN), nn.Linear(HIDDEN, 1 + len(TYPES) + len(STANDINGS))
+        self.drop, self.drop_hidden = nn.Dropout(DROPPED), nn.Dropout(DROPPED_HIDDEN)
+
+    def forward(self, points: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.out(self.drop_hidden(torch.relu(self.hidden(self.drop(points)))))
+        return found
+
+    def network(self, signature: str) -> classifier.Network:
+        hidden, out = (
+            np.concatenate([layer.weight.detach().numpy(), layer.bias.detach().numpy()[:, None]], axis=1)
+            for layer in (self.hidden, self.out)
+        )
+        out[1 + len(TYPES) + STANDINGS.index(Standing.MUST.value), -1] += MUST_LENIENCY
+        return classifier.Network(signature, hidden, out)
 
 
-def held_out(found: Sequence[Row], vectors: Matrix | None) -> Matrix:
-    """Each clause's probability of being lasting, by models that have not seen its message."""
+def fit(found: Sequence[Row], points: Matrix) -> Judging:
+    """Type and standing are learnt from lasting clauses of which they are known."""
+    torch.manual_seed(SEED)
+    judging = Judging(points.shape[1])
+    untyped = (ENDINGS, ASKED, *VOICES[1:])
+    typed = [row.lasting and row.group not in untyped for row in found]
+    given = torch.from_numpy(points)
+    lasting, weights, is_typed = (
+        torch.tensor(values, dtype=torch.float32) for values in (_lasting(found), [row.weight for row in found], typed)
+    )
+    kinds = torch.tensor([TYPES.index(row.kind) for row in found])
+    standings = torch.tensor([STANDINGS.index(row.standing) for row in found])
+    optimiser = torch.optim.AdamW(judging.parameters(), RATE, weight_decay=DECAY)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, EPOCHS * -(-len(found) // BATCH))
+    one_of = partial(nn.functional.cross_entropy, reduction="none")
+    is_so = partial(nn.functional.binary_cross_entropy_with_logits, reduction="none")
+    for _ in range(EPOCHS):
+        judging.train()
+        for at in torch.randperm(len(found)).split(BATCH):
+            told, kind, standing = judging(given[at]).split([1, len(TYPES), len(STANDINGS)], dim=1)
+            loss = (is_so(told[:, 0], lasting[at]) * weights[at]).mean()
+            told_of = one_of(kind, kinds[at]) + one_of(standing, standings[at])
+            loss = loss + KINDS_WEIGHT * (told_of * is_typed[at]).mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            schedule.step()
+    judging.eval()
+    return judging
+
+
+def held_out(found: Sequence[Row], points: Matrix) -> Matrix:
+    """Each clause's probability of being lasting, by networks that have not seen its message."""
     fold = _folds(found, SEED)
-    lasting, weights = _lasting(found), _weights(found)
-    probabilities = np.zeros(len(found))
+    probabilities = np.zeros(len(found), dtype=np.float32)
     for number in range(FOLDS):
         rest = fold != number
-        points, _ = inputs(found, vectors)
-        model = fit(points[rest], lasting[rest], weights[rest])
-        probabilities[~rest] = model.predict_proba(points[~rest])[:, 1]
+        judging = fit([row for row, learnt in zip(found, rest, strict=True) if learnt], points[rest])
+        scores = judging.network("").scores(points[~rest])[:, 0]
+        probabilities[~rest] = 1 / (1 + np.exp(-scores))
     return probabilities
 
 
@@ -268,10 +319,6 @@ def _folds(found: Sequence[Row], seed: int) -> npt.NDArray[np.int64]:
 
 def _lasting(found: Sequence[Row]) -> npt.NDArray[np.int64]:
     return np.array([int(row.lasting) for row in found])
-
-
-def _weights(found: Sequence[Row]) -> Matrix:
-    return np.array([row.weight for row in found])
 
 
 def report(found: Sequence[Row], probabilities: Matrix) -> str:
@@ -291,65 +338,27 @@ def report(found: Sequence[Row], probabilities: Matrix) -> str:
     return "\n".join(lines) + "\n"
 
 
-def inputs(found: Sequence[Row], vectors: Matrix | None) -> tuple[Matrix, Matrix]:
-    """``points`` and ``plain_points`` of every clause, message by message."""
-    seen = _seen(found)
+def inputs(found: Sequence[Row], vectors: Matrix | None) -> Matrix:
+    """``points`` of every clause, message by message."""
+    seen = np.array([row.seen for row in found], dtype=np.float32)
     messages = [list(group) for _, group in groupby(range(len(found)), key=lambda index: found[index].message)]
     points = [classifier.points(seen[group], None if vectors is None else vectors[group]) for group in messages]
-    return np.vstack(points), plain(found, vectors)
+    return np.vstack(points)
 
 
-def plain(found: Sequence[Row], vectors: Matrix | None) -> Matrix:
-    return classifier.plain_points(_seen(found), vectors)
-
-
-def _seen(found: Sequence[Row]) -> Matrix:
-    return np.array([row.seen for row in found])
-
-
-def trained(found: Sequence[Row], vectors: Matrix | None) -> dict[str, Any]:
-    """The three heads; type and standing learn from the lasting clauses alone."""
-    points, few = inputs(found, vectors)
-    untyped = (ENDINGS, ASKED, *VOICES[1:])
-    kinds = np.array([row.lasting and row.group not in untyped for row in found])
-    chosen = [row for row in found if row.lasting and row.group not in untyped]
-    ones = np.ones(len(chosen))
-    return {
-        "lasting": _plain(fit(points, _lasting(found), _weights(found))),
-        "type": _plain(fit(few[kinds], [TYPES.index(row.kind) for row in chosen], ones)),
-        "standing": _wary(_plain(fit(few[kinds], [STANDINGS.index(row.standing) for row in chosen], ones))),
-    }
-
-
-def _wary(standing: dict[str, Any]) -> dict[str, Any]:
-    must = STANDINGS.index(Standing.MUST.value)
-    standing["bias"][must] = round(standing["bias"][must] + MUST_LENIENCY, 3)
-    return standing
-
-
-def _plain(model: LogisticRegression) -> dict[str, Any]:
-    return {"weights": np.round(model.coef_, 3).tolist(), "bias": np.round(model.intercept_, 3).tolist()}
-
-
-def main(languages: Sequence[str]) -> None:
-    everything = rows(Path(os.environ["DATA"]))
-    for language in languages:
-        vectors = Vectors(Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None)
-        found = everything if language == "elsewhere" else _for_english(everything)
-        made = np.asarray(vectors([row.clause.text for row in found]), dtype=np.float64)
-        weights: dict[str, Any] = {"signature": vectors.signature, "types": TYPES, "standings": STANDINGS}
-        for name, given in (("without_vector", None), ("with_vector", made)):
-            sys.stdout.write(f"{language}, {name}\n{report(found, held_out(found, given))}")
-            weights[name] = trained(found, given)
-        file = classifier.weights_file(language, vectors.signature)
-        file.write_text(json.dumps(weights).replace("], [", "],\n[") + "\n", encoding="utf-8")
-
-
-def _for_english(found: Sequence[Row]) -> list[Row]:
-    """What the heads for English learn from; the few messages in other languages that it has do them good."""
-    own = [row for row in found if row.group not in ELSEWHERE and row.language == "en"]
-    return [replace(row, seen=classifier.without_elsewhere(np.array([row.seen]))[0].tolist()) for row in own]
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    found = rows(Path(os.environ["DATA"]))
+    embed = Vectors(Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None)
+    made = embed([row.clause.text for row in found])
+    weights = learnt_for(classifier.WEIGHTS_FILE, embed.signature)
+    for signature, file, given in ((embed.signature, weights, made), ("", classifier.FORM_FILE, None)):
+        points = inputs(found, given)
+        if os.environ.get("FOLDS"):
+            sys.stdout.write(f"{signature or 'by form alone'}\n{report(found, held_out(found, points))}")
+        fit(found, points).network(signature).save(file)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or classifier.LANGUAGES)
+    main()

@@ -16,7 +16,7 @@ from itertools import groupby
 
 from cachetools import LRUCache
 
-from semmem.extraction.lasting.classifier import SIGNATURE, SIGNATURES, Judgement, judge
+from semmem.extraction.lasting.classifier import SIGNATURES, Judgement, judge
 from semmem.extraction.lasting.clauses import clauses, raised, squeezed
 from semmem.extraction.lasting.features import Clause, features
 from semmem.extraction.phrasing import event_time, phrased
@@ -34,16 +34,13 @@ CLAUSES_PER_TURN_MAX = 40
 """Of one turn so many clauses are looked at; a longer text is hardly told in the user's own voice."""
 CLAUSES_PER_BATCH_MAX = 200
 """So many clauses of a batch are embedded; the others are judged without their vectors."""
-LASTING_MIN = 0.42
-FORMAL_MIN = 0.38
+LASTING_MIN = 0.45
+FORMAL_MIN = 0.3
 """The least probability of being lasting that is kept: with the clause's vector, and by its form alone."""
-UNSURE_MIN, FORM_SURE_MIN = 0.3, 0.7
-"""From where on what is a little less probable with its vector is kept all the same, when its form alone makes it so
-probable: a name that the embedding model has never met moves a sentence's vector anywhere."""
-DOUBTED_MIN, MIXED_MIN = 0.5, 0.75
+DOUBTED_MIN, MIXED_MIN = 0.6, 0.85
 """The same in a message in which others perhaps, and surely, speak as well: most of what the user says beside a text is
 about it."""
-NEAR_MIN = 0.1
+NEAR_MIN = 0.05
 """The least probability that belongs to a sentence of which another clause is kept."""
 GIVEN_UP_MAX = 10_000
 _IMPORTANCE = {Standing.MUST: 0.9, Standing.STYLE: 0.8, Standing.PROFILE: 0.7}
@@ -92,7 +89,7 @@ class RulesExtractor:
 
     @property
     def _signature(self) -> str:
-        return SIGNATURE if self.embedder is None or not self.is_calibrated else self.embedder.signature
+        return "" if self.embedder is None or not self.is_calibrated else self.embedder.signature
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read. Raises
@@ -164,26 +161,12 @@ def read_clauses(turn: Turn, chars_max: int = TEXT_CHARS_MAX) -> Reading:
     return Reading(turn, text, tuple(found), tuple(features(found)), time.thread_time() - started)
 
 
-def facts_of(
-    found: Reading, vectors: Sequence[Vector] | None, least: float = 0.0, signature: str = SIGNATURE
-) -> list[Fact]:
+def facts_of(found: Reading, vectors: Sequence[Vector] | None, least: float = 0.0, signature: str = "") -> list[Fact]:
     """The facts in what was read, in the order of the text, without repetition, at least as probable as ``least``.
     ``signature``: what the vectors are of."""
     cut = max(least, FORMAL_MIN if vectors is None else LASTING_MIN)
-    kept = passages(found.text, found.clauses, _judged(found, vectors, signature), cut=cut, near=NEAR_MIN)
+    kept = passages(found.text, found.clauses, judge(found.seen, vectors, signature), cut=cut, near=NEAR_MIN)
     return list({fact.content: fact for fact in (_fact(passage, found.turn) for passage in kept)}.values())
-
-
-def _judged(found: Reading, vectors: Sequence[Vector] | None, signature: str) -> list[Judgement]:
-    judged = judge(found.seen, vectors, signature)
-    unsure = [place for place, each in enumerate(judged) if UNSURE_MIN <= each.lasting < LASTING_MIN]
-    if vectors is None or not unsure:
-        return judged
-    by_form = judge(found.seen, None, signature)
-    for place in unsure:
-        if by_form[place].lasting >= FORM_SURE_MIN:
-            judged[place] = replace(judged[place], lasting=LASTING_MIN)
-    return judged
 
 
 def _fact(passage: Passage, turn: Turn) -> Fact:

@@ -672,7 +672,6 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.dedup.Retiring.give_back": _WAITS,
     "extraction.dedup.Retiring.have_back": _WAITS,
     "extraction.lasting.classifier.judge": "reads rows of numbers; takes the name of an embedding model",
-    "extraction.lasting.classifier.weights_file": _NAMES,
     "extraction.rules.facts_of": "facts_in, which is in the table above, without the reading; takes a model's name",
     "extraction.unlearning.Unlearning.obey": _WAITS,
     "extraction.dedup.Retiring.reinstate": _NAMES,

@@ -1,35 +1,36 @@
-"""Whether a clause says something lasting about the user, and what kind of thing: three small linear models.
+"""Whether a clause says something lasting about the user, and what kind of thing: a small network.
 
-They read what the user says in their own voice (semmem.extraction.voice). Each is a softmax regression over the formal
-features of features.py and, where the embedder is the one it was trained with, the clause's vector. The weights come
-from ``training/train_lasting.py``.
+It reads what the user says in their own voice (semmem.extraction.voice): the formal features of features.py and, where
+the embedder is one that it was trained with, the clause's vector and its message's. Another one reads the features
+alone. The weights come from ``training/train_lasting.py``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from semmem.extraction.lasting.features import ELSEWHERE
 from semmem.memory import MemoryType, Standing, Vector
 from semmem.ports.embedder import learnt_for
 
-LANGUAGES = ("english", "elsewhere")
-"""English has heads of its own: what is learnt of languages of whose texts the vectors say little costs it nothing."""
-SIGNATURE = "sentence-transformers/all-MiniLM-L6-v2/384/fp32"
-"""Whose heads serve where there are no vectors."""
-SIGNATURES = (SIGNATURE, "sentence-transformers/multilingual-e5-small/384/int8")
+SIGNATURES = (
+    "sentence-transformers/all-MiniLM-L6-v2/384/fp32",
+    "sentence-transformers/multilingual-e5-small/384/int8",
+)
 """Of the embedders whose vectors the weights were trained on; those of any other mean nothing here."""
+WEIGHTS_FILE = Path(__file__).with_name("weights.npz")
+FORM_FILE = Path(__file__).with_name("form.npz")
+"""The network for where there are no vectors."""
 VECTOR_SCALE = 3.0
-PAIR_SCALE = 0.4
-"""What vectors and pairs of features are multiplied with beside features that are 0 or 1, so that the penalty on large
-weights lets each of them speak as much as it is worth."""
+"""What vectors are multiplied with beside features that are 0 or 1, so that each is heard."""
+TYPES = (MemoryType.SEMANTIC, MemoryType.EPISODIC, MemoryType.PROCEDURAL)
+STANDINGS: tuple[Standing | None, ...] = (None, *Standing)
 
 Matrix = npt.NDArray[np.float32]
 
@@ -44,71 +45,69 @@ class Judgement:
     standing: Standing | None
 
 
-def _softmax(points: Matrix, weights: Matrix, bias: Matrix) -> Matrix:
-    """``weights`` has one row a class, less the first one's where there are two classes."""
-    logits = points @ weights.T + bias
-    if logits.shape[1] == 1:
-        logits = np.hstack([np.zeros_like(logits), logits])
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True), dtype=np.float32)
+@dataclass(frozen=True, slots=True)
+class Network:
+    """``hidden`` (h, d + 1) and ``out`` (1 + T + S, h + 1), the last column of each the bias: of d numbers the log-odds
+    of being lasting, and scores of T types and S standings. ``signature``: whose vectors it reads; empty for none."""
 
+    signature: str
+    hidden: Matrix
+    out: Matrix
 
-TYPES = (MemoryType.SEMANTIC, MemoryType.EPISODIC, MemoryType.PROCEDURAL)
-STANDINGS: tuple[Standing | None, ...] = (None, *Standing)
+    @classmethod
+    def load(cls, file: Path) -> Network:
+        with np.load(file) as kept:
+            found = cls(str(kept["signature"]), *(kept[name].astype(np.float32) for name in ("hidden", "out")))
+            known = [kind.value for kind in TYPES], [standing or "" for standing in STANDINGS]
+            if (kept["types"].tolist(), kept["standings"].tolist()) != known:
+                raise ValueError(f"{file.name}: written by another version of semmem")
+        return found
 
+    def save(self, file: Path) -> None:
+        """The same bytes for the same numbers."""
+        kept: dict[str, npt.NDArray[Any]] = {
+            "signature": np.array(self.signature),
+            "types": np.array([kind.value for kind in TYPES]),
+            "standings": np.array([standing or "" for standing in STANDINGS]),
+            "hidden": self.hidden.astype(np.float16),
+            "out": self.out.astype(np.float16),
+        }
+        np.savez_compressed(file, allow_pickle=False, **kept)
 
-def weights_file(language: str, signature: str) -> Path:
-    """Where the weights for this language and these vectors lie."""
-    return learnt_for(Path(__file__).with_name(f"{language}.json"), signature)
+    def scores(self, points: Matrix) -> Matrix:
+        """(n, 1 + T + S) of ``points`` (n, d)."""
+        units = np.maximum(points @ self.hidden[:, :-1].T + self.hidden[:, -1], np.float32(0.0))
+        return np.asarray(units @ self.out[:, :-1].T + self.out[:, -1], dtype=np.float32)
 
 
 @cache
-def _heads(given: str, language: str, signature: str) -> dict[str, list[Matrix]]:
-    """The weights and the bias of each. Its types and standings in the order of TYPES and STANDINGS."""
-    trained = json.loads(weights_file(language, signature).read_text("utf-8"))
-    expected = [signature, [kind.value for kind in TYPES], [standing or "" for standing in STANDINGS]]
-    if [trained[name] for name in ("signature", "types", "standings")] != expected:
-        raise ValueError(f"{language}: written by another version of semmem")
-    names = ("weights", "bias")
-    return {head: [np.array(of[name], dtype=np.float32) for name in names] for head, of in trained[given].items()}
+def _network(signature: str) -> Network:
+    """For these vectors; for none where it is empty."""
+    network = Network.load(learnt_for(WEIGHTS_FILE, signature) if signature else FORM_FILE)
+    if network.signature != signature:
+        raise ValueError(f"no weights for vectors of {signature}")
+    return network
 
 
-def judge(
-    rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None, signature: str = SIGNATURE
-) -> list[Judgement]:
+def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None, signature: str = "") -> list[Judgement]:
     """A judgement for each row of one message's ``features``.
 
     ``vectors``, one a row, are of ``signature``, one of SIGNATURES; None when there are none."""
     if not rows:
         return []
-    seen = np.array(rows, dtype=np.float32)
     given = None if vectors is None else np.stack(list(vectors)).astype(np.float32)
-    language = "elsewhere" if seen[:, ELSEWHERE.stop - 1].any() else "english"
-    seen = seen if language == "elsewhere" else without_elsewhere(seen)
-    heads = _heads("without_vector" if given is None else "with_vector", language, signature)
-    few = plain_points(seen, given)
-    lasting = _softmax(points(seen, given), *heads["lasting"])[:, 1]
-    kinds, standings = (_softmax(few, *heads[name]).argmax(axis=1) for name in ("type", "standing"))
-    found = zip(lasting, kinds, standings, strict=True)
-    return [Judgement(float(p), TYPES[kind], STANDINGS[standing]) for p, kind, standing in found]
-
-
-def without_elsewhere(seen: Matrix) -> Matrix:
-    """The features that the heads for English know."""
-    return np.delete(seen, ELSEWHERE, axis=1)
+    found = _network("" if given is None else signature).scores(points(np.array(rows, dtype=np.float32), given))
+    lasting = 1.0 / (1.0 + np.exp(-found[:, 0].astype(np.float64)))
+    kinds = found[:, 1 : 1 + len(TYPES)].argmax(axis=1)
+    standings = found[:, 1 + len(TYPES) :].argmax(axis=1)
+    judged = zip(lasting, kinds, standings, strict=True)
+    return [Judgement(float(p), TYPES[kind], STANDINGS[standing]) for p, kind, standing in judged]
 
 
 def points(seen: Matrix, vectors: Matrix | None) -> Matrix:
-    """What tells whether the clauses of one message are lasting, one row a clause: their features, every two of these
-    together, their vectors, and the mean vector of the message."""
-    first, second = np.triu_indices(seen.shape[1], 1)
-    pairs = PAIR_SCALE * seen[:, first] * seen[:, second]
+    """What tells of the clauses of one message, one row a clause: their features, their vectors, and the mean vector of
+    the message."""
     if vectors is None:
-        return np.hstack([seen, pairs])
+        return seen
     whole = np.broadcast_to(vectors.mean(axis=0), vectors.shape)
-    return np.hstack([seen, pairs, VECTOR_SCALE * vectors, VECTOR_SCALE * whole])
-
-
-def plain_points(seen: Matrix, vectors: Matrix | None) -> Matrix:
-    """What tells everything else about a clause: its features and its vector."""
-    return seen if vectors is None else np.hstack([seen, VECTOR_SCALE * vectors])
+    return np.hstack([seen, VECTOR_SCALE * vectors, VECTOR_SCALE * whole])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from semmem.extraction import rules
-from semmem.extraction.lasting.classifier import SIGNATURE
+from semmem.extraction.lasting.classifier import SIGNATURES
 from semmem.extraction.phrasing import phrased, third_singular
 from semmem.extraction.rules import CLAUSES_PER_BATCH_MAX, CLAUSES_PER_TURN_MAX, RulesExtractor, facts_in, facts_of
 from semmem.extraction.work import InThread
@@ -51,7 +51,7 @@ class Counting:
 
     dimension = 384
 
-    def __init__(self, signature: str = SIGNATURE, *, fails: bool = False) -> None:
+    def __init__(self, signature: str = SIGNATURES[0], *, fails: bool = False) -> None:
         self.signature = signature
         self.texts: list[str] = []
         self._fails = fails
@@ -205,9 +205,10 @@ async def test_no_more_facts_than_allowed_come_from_one_batch() -> None:
 async def test_beside_others_it_takes_more_to_be_kept(
     monkeypatch: pytest.MonkeyPatch, name: str, is_mixed: bool
 ) -> None:
-    batch = batch_of(turn_of("I live in Rome."))
+    batch = batch_of(turn_of("My name is Tomas."))
     ids = frozenset({"t0"})
     beside = replace(batch, doubted=ids, mixed=ids if is_mixed else frozenset())
+    monkeypatch.setattr(rules, name, 0.4)
     assert await RulesExtractor().extract(beside) == await RulesExtractor().extract(batch) != []
     monkeypatch.setattr(rules, name, 1.1)
     assert await RulesExtractor().extract(beside) == []
@@ -256,6 +257,6 @@ async def test_a_turn_whose_clauses_take_too_long_to_be_judged_is_given_up() -> 
 @pytest.mark.parametrize("embedder", [Counting("another/model/384"), Counting(fails=True), None])
 async def test_without_the_vectors_it_was_trained_on_the_form_decides(embedder: Counting | None) -> None:
     extractor = RulesExtractor(embedder)
-    assert extractor.is_calibrated == (embedder is not None and embedder.signature == SIGNATURE)
+    assert extractor.is_calibrated == (embedder is not None and embedder.signature == SIGNATURES[0])
     facts = await extractor.extract(batch_of(turn_of("I live in Rome.")))
     assert [fact.content for fact in facts] == ["User lives in Rome"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from semmem.backends.in_process import InProcessStore
-from semmem.extraction.lasting.classifier import SIGNATURE
+from semmem.extraction.lasting.classifier import SIGNATURES
 from semmem.ports.embedder import Embedder
 from semmem.telemetry.metrics import Metrics
 from semmem.wiring.backends import Backends
@@ -31,7 +31,7 @@ class Shipped(HashEmbedder):
 
     @property
     def signature(self) -> str:
-        return SIGNATURE
+        return SIGNATURES[0]
 
 
 def told(folder: Path, caplog: pytest.LogCaptureFixture, embedder: Embedder, **extraction: Any) -> list[str]:
