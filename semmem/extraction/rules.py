@@ -39,7 +39,7 @@ FORMAL_MIN = 0.3
 """The least probability of being lasting that is kept: with the clause's vector, and by its form alone."""
 DOUBTED_MIN, MIXED_MIN = 0.6, 0.85
 """The same in a message in which others perhaps, and surely, speak as well: most of what the user says beside a text is
-about it."""
+about it. By form alone less, in proportion."""
 NEAR_MIN = 0.05
 """The least probability that belongs to a sentence of which another clause is kept."""
 GIVEN_UP_MAX = 10_000
@@ -164,7 +164,7 @@ def read_clauses(turn: Turn, chars_max: int = TEXT_CHARS_MAX) -> Reading:
 def facts_of(found: Reading, vectors: Sequence[Vector] | None, least: float = 0.0, signature: str = "") -> list[Fact]:
     """The facts in what was read, in the order of the text, without repetition, at least as probable as ``least``.
     ``signature``: what the vectors are of."""
-    cut = max(least, FORMAL_MIN if vectors is None else LASTING_MIN)
+    cut = max(least, LASTING_MIN) if vectors is not None else max(least * FORMAL_MIN / LASTING_MIN, FORMAL_MIN)
     kept = passages(found.text, found.clauses, judge(found.seen, vectors, signature), cut=cut, near=NEAR_MIN)
     return list({fact.content: fact for fact in (_fact(passage, found.turn) for passage in kept)}.values())
 

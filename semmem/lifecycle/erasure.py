@@ -26,7 +26,7 @@ from semmem.lifecycle.hiding_store import Marks
 from semmem.lifecycle.quota import all_passages
 from semmem.lifecycle.spared import means
 from semmem.lifecycle.sparing import Sparing, VectorsMissing
-from semmem.memory import PASSAGES, Forgetting, Memory, MemoryType, Scope
+from semmem.memory import PASSAGES, SKEW_S, Forgetting, Memory, MemoryType, Scope
 from semmem.passages.pieces import ids_of
 from semmem.ports.erasure import ErasureRecords
 from semmem.ports.errors import JournalError, SemmemError
@@ -84,13 +84,17 @@ class ErasuresFull(SemmemError):
 
 @dataclass(slots=True)
 class _Progress:
-    """How far one erasure has come in this process; over several tries."""
+    """How far one erasure has come in this process; over several tries. Of one memory: ``told`` is what it said in all
+    its versions; ``beside`` are ids and versions of the user's memories before it was hidden, None where nobody
+    looked."""
 
     counts: Counter[str]
     turned_away: list[str]
     marked: bool = False
     running: bool = False
     unsaid: bool = False
+    beside: frozenset[tuple[str, int]] | None = None
+    told: list[Memory] = field(default_factory=list)
 
     def receipt(self) -> Receipt:
         return Receipt(**{name: self.counts[name] for name in Receipt.__dataclass_fields__})
@@ -198,7 +202,9 @@ class Erasure:
         if len(self._pending) >= self.pending_max:
             raise ErasuresFull
         unsaid = await self._unsay_first(what)
+        beside = await self._beside(what)
         progress = self._remember(what)
+        progress.beside = beside
         progress.unsaid = unsaid is not None
         progress.counts.update(unsaid or {})
         try:
@@ -254,13 +260,15 @@ class Erasure:
     async def _remove(self, what: Forgetting, progress: _Progress) -> None:
         """Marked first and removed then: who writes one of them at this moment sees the mark, or is seen here."""
         scope, found = what.scope, await self._found(what)
-        told = await self._told(what, found) if what.memory_id is not None else []
+        progress.told = progress.told or (await self._told(what, found) if what.memory_id is not None else [])
         await self._mark(what, found, progress)
         if what.memory_id is None:
             removed = await self.store.forget_scope(scope, types=what.types, said_until=what.at)
         else:
-            late = await self._learnt_meanwhile(what, told)
-            await self._mark(what, late, progress)
+            late = await self._learnt_meanwhile(what, progress)
+            if late:
+                until = max(what.at, *(memory.updated_at for memory in late))
+                await self._mark(replace(what, at=until), late, progress)
             removed = sum([await self.store.forget(Scope(scope.user), memory.id) for memory in (*late, *found)])
         progress.counts["memories"] += removed
         if what.takes_user and await self.everything.count(Scope(scope.user)):
@@ -288,18 +296,29 @@ class Erasure:
         shuts = not what.takes_turns
         progress.counts["versions"] += await self.records.forget_memories(Scope(scope.user), ids, shuts_turns=shuts)
 
-    async def _learnt_meanwhile(self, what: Forgetting, told: Sequence[Memory]) -> list[Memory]:
-        """What a batch has made of the same turns: it no longer saw the memory, since it is hidden, and did not see the
-        mark yet. Of these turns nothing more is learnt; a memory of before that was changed since goes where it says
-        the same."""
-        turns = {memory.source.turn for memory in told if memory.type not in PASSAGES} - {""}
+    async def _beside(self, what: Forgetting) -> frozenset[tuple[str, int]] | None:
+        if what.memory_id is None:
+            return None
+        try:
+            async with asyncio.timeout(self.wait_s):
+                kept = await list_all(self.everything, Scope(what.scope.user), vectors=False)
+        except (SemmemError, TimeoutError):
+            return None
+        return frozenset((memory.id, memory.version) for memory in kept)
+
+    async def _learnt_meanwhile(self, what: Forgetting, progress: _Progress) -> list[Memory]:
+        """What says the same again since a batch has learnt it of the same turns: it no longer saw the memory, which is
+        hidden, and did not see the mark yet. Where nobody looked what there was before: what is new since then."""
+        turns = {memory.source.turn for memory in progress.told if memory.type not in PASSAGES} - {""}
         if not turns:
             return []
         kept = await list_all(self.everything, Scope(what.scope.user), vectors=False)
-        since = [one for one in kept if one.updated_at > what.at and one.source.turn in turns]
-        late = [one for one in since if one.created_at > what.at and one.id != what.memory_id]
-        changed = [one for one in since if one.created_at <= what.at and one.id != what.memory_id]
-        return late + await self.waiting.stating(changed, told)
+        of_them = [one for one in kept if one.source.turn in turns and one.id != what.memory_id]
+        if progress.beside is None:
+            new = [one for one in of_them if one.updated_at > what.at - SKEW_S]
+        else:
+            new = [one for one in of_them if (one.id, one.version) not in progress.beside]
+        return await self.waiting.stating(new, progress.told)
 
     async def _unsay_first(self, what: Forgetting) -> Counter[str] | None:
         """Before anything is hidden: a batch that no longer saw the memory would write what its turn says as a new one.

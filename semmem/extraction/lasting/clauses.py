@@ -246,8 +246,8 @@ class Order:
 
 
 def raised(probability: float, *, plainly: bool) -> float:
-    """Of being lasting, for what the user asks to remember: the square root, so that 0.2 does for 0.45; where an
-    order stands before it and ends with a colon or "that", the fourth root, so that 0.04 does."""
+    """Of being lasting, for what the user asks to remember: the square root, so that 0.21 does for 0.45; where an
+    order stands before it and ends with a colon or "that", the fourth root, so that 0.05 does."""
     return float(probability ** (1 / (4 if plainly else 2)))
 
 

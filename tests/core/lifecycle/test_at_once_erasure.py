@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from semmem.background.at_once import AtOnceLearner
 from semmem.extraction.at_once import AtOnce
 from semmem.extraction.rules import RulesExtractor
-from semmem.memory import Memory, Scope
+from semmem.memory import Forgetting, Memory, Scope
 from semmem.ports.errors import WorkUnavailable
 from tests.core.lifecycle.erased_world import ALICE, ErasedWorld, Store, erased_world
 
@@ -82,6 +84,38 @@ async def test_what_a_batch_learns_while_a_memory_is_hidden_and_not_yet_gone_goe
         kept = await world.store.list(Scope("alice"))
         assert not any(each.is_provisional for each in kept), "the batch has run"
         assert world.tables_with("bees") <= {"turns", "said_messages"}
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["looked", "nobody looked"])
+async def test_of_what_is_learnt_of_the_turn_meanwhile_only_what_says_the_same_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    """However it is dated where it is known what there was before."""
+    async with erased_world(tmp_path, learning=False) as world:
+        learner = at_once(world)
+        world.say("I keep bees.")
+        await learnt(world, learner)
+        [bees] = await world.store.list(Scope("alice"))
+        erasure, at = world.erasing.erasure, 1.0 if is_known else time.time()
+        late = replace(bees, id="mem_late", created_at=at, updated_at=at)
+
+        class Meanwhile(Behind):
+            async def take_out(self, user: str, memories: Sequence[Memory], *, until: float) -> tuple[int, int]:
+                await world.raw.put(Scope("alice"), late, replace(late, id="mem_else", content="User works at Acme"))
+                return await self._waiting.take_out(user, memories, until=until)
+
+        if is_known:
+            erasure.waiting = Meanwhile(world)
+            monkeypatch.setattr(erasure, "_unsay_first", _not_in_time)
+        else:
+            monkeypatch.setattr(erasure, "_beside", _not_in_time)
+            await Meanwhile(world).take_out("alice", [], until=0.0)
+        assert await erasure.forget_memory(Scope("alice"), bees.id) is not None
+        assert await world.contents() == {"User works at Acme"}
+
+
+async def _not_in_time(_what: Forgetting) -> None:
+    return None
 
 
 async def test_by_session_the_others_stay(tmp_path: Path) -> None:
