@@ -18,7 +18,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -70,7 +70,7 @@ PLAIN, PLAIN_WEIGHT = "plain", 0.5
 The same statement is lasting in all of these places. ``AROUND``: openers and tails."""
 AROUND = "around_plain"
 ENDS = tuple(".!?,;…。！？")
-REACTIONS, REACTIONS_WEIGHT = "reactions", 2.0
+REACTIONS, REACTIONS_WEIGHT, REACTIONS_FORM_WEIGHT = "reactions", 2.0, 0.5
 """Messages as short, of the user's too, in which nothing lasts: "I want a shorter one", "I'm lost"."""
 WEIGHTS = {
     PLAIN: PLAIN_WEIGHT,
@@ -265,7 +265,8 @@ class Judging(nn.Module):  # type: ignore[misc]
             np.concatenate([layer.weight.detach().numpy(), layer.bias.detach().numpy()[:, None]], axis=1)
             for layer in (self.hidden, self.out)
         )
-        out[1 + len(TYPES) + STANDINGS.index(Standing.MUST.value), -1] += MUST_LENIENCY
+        if signature:
+            out[1 + len(TYPES) + STANDINGS.index(Standing.MUST.value), -1] += MUST_LENIENCY
         return classifier.Network(signature, hidden, out)
 
 
@@ -353,11 +354,15 @@ def main() -> None:
     embed = Vectors(Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None)
     made = embed([row.clause.text for row in found])
     weights = learnt_for(classifier.WEIGHTS_FILE, embed.signature)
-    for signature, file, given in ((embed.signature, weights, made), ("", classifier.FORM_FILE, None)):
-        points = inputs(found, given)
+    by_form = [replace(row, weight=REACTIONS_FORM_WEIGHT) if row.group == REACTIONS else row for row in found]
+    for signature, file, given, learnt in (
+        (embed.signature, weights, made, found),
+        ("", classifier.FORM_FILE, None, by_form),
+    ):
+        points = inputs(learnt, given)
         if os.environ.get("FOLDS"):
-            sys.stdout.write(f"{signature or 'by form alone'}\n{report(found, held_out(found, points))}")
-        fit(found, points).network(signature).save(file)
+            sys.stdout.write(f"{signature or 'by form alone'}\n{report(learnt, held_out(learnt, points))}")
+        fit(learnt, points).network(signature).save(file)
 
 
 if __name__ == "__main__":

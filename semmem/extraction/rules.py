@@ -34,12 +34,11 @@ CLAUSES_PER_TURN_MAX = 40
 """Of one turn so many clauses are looked at; a longer text is hardly told in the user's own voice."""
 CLAUSES_PER_BATCH_MAX = 200
 """So many clauses of a batch are embedded; the others are judged without their vectors."""
-LASTING_MIN = 0.45
-FORMAL_MIN = 0.3
+LASTING_MIN, FORMAL_MIN = 0.45, 0.48
 """The least probability of being lasting that is kept: with the clause's vector, and by its form alone."""
-DOUBTED_MIN, MIXED_MIN = 0.6, 0.85
+DOUBTED_MIN, MIXED_MIN = 0.6, 0.8
 """The same in a message in which others perhaps, and surely, speak as well: most of what the user says beside a text is
-about it. By form alone less, in proportion."""
+about it."""
 NEAR_MIN = 0.05
 """The least probability that belongs to a sentence of which another clause is kept."""
 GIVEN_UP_MAX = 10_000
@@ -164,8 +163,9 @@ def read_clauses(turn: Turn, chars_max: int = TEXT_CHARS_MAX) -> Reading:
 def facts_of(found: Reading, vectors: Sequence[Vector] | None, least: float = 0.0, signature: str = "") -> list[Fact]:
     """The facts in what was read, in the order of the text, without repetition, at least as probable as ``least``.
     ``signature``: what the vectors are of."""
-    cut = max(least, LASTING_MIN) if vectors is not None else max(least * FORMAL_MIN / LASTING_MIN, FORMAL_MIN)
-    kept = passages(found.text, found.clauses, judge(found.seen, vectors, signature), cut=cut, near=NEAR_MIN)
+    judged = judge(found.seen, vectors, signature)
+    cut = max(least, FORMAL_MIN if vectors is None else LASTING_MIN)
+    kept = passages(found.text, found.clauses, judged, cut=cut, near=NEAR_MIN)
     return list({fact.content: fact for fact in (_fact(passage, found.turn) for passage in kept)}.values())
 
 

@@ -205,11 +205,11 @@ async def test_no_more_facts_than_allowed_come_from_one_batch() -> None:
 async def test_beside_others_it_takes_more_to_be_kept(
     monkeypatch: pytest.MonkeyPatch, name: str, is_mixed: bool
 ) -> None:
-    batch = batch_of(turn_of("I live in Rome."))
+    batch = batch_of(turn_of("My name is Tomas."))
     ids = frozenset({"t0"})
     beside = replace(batch, doubted=ids, mixed=ids if is_mixed else frozenset())
     assert await RulesExtractor().extract(beside) == await RulesExtractor().extract(batch) != []
-    monkeypatch.setattr(rules, name, 1.6)
+    monkeypatch.setattr(rules, name, 1.1)
     assert await RulesExtractor().extract(beside) == []
     assert await RulesExtractor().extract(batch) != []
 
