@@ -6,8 +6,8 @@ Learns from ``pairs_own.jsonl``, ``pairs_beside.jsonl``, ``pairs_said.jsonl`` an
 the last two a fifth is held aside), and from the pairs that the tests keep. A row is a pair with its label, or a
 family: ways to ``say`` something with a value in it, of which ``one`` or ``many`` may hold at a time, ways to say that
 it ``changes`` or ``ends``, and what ``happens`` beside it and leaves it true. Of ``pairs_more.jsonl``,
-``pairs_apart.jsonl`` and of ``folder``/pairs*.jsonl, where there is one, it only reports how they are judged: learnt
-from, the first made the judge lose facts that are both true
+``pairs_apart.jsonl``, ``pairs_changed.jsonl`` and of ``folder``/pairs*.jsonl, where there is one, it only reports how
+they are judged: learnt from, the first made the judge lose facts that are both true
 (docs/decisions/0011-losing-is-worse-than-doubling.md).
 """
 
@@ -42,6 +42,8 @@ OWN_FILE = HERE / "pairs_own.jsonl"
 BESIDE_FILE = HERE / "pairs_beside.jsonl"
 MORE_FILE = HERE / "pairs_more.jsonl"
 APART_FILE = HERE / "pairs_apart.jsonl"
+CHANGED_FILE = HERE / "pairs_changed.jsonl"
+"""Changes told in other words than what they change; of another writer those that are ``held``."""
 SAID_FILE = HERE / "pairs_said.jsonl"
 SAID_HELD = 0.2
 """Of each language the last ones, since the same things happen in all four in about the same order."""
@@ -135,6 +137,10 @@ def as_said(rows_: Sequence[dict[str, Any]]) -> Iterator[Pair]:
             old, new = quoted(each["old_said"]), quoted(each["new_said"])
             for one, other in ((old, new), (each["old"], new), (old, each["new"])):
                 yield Pair(one, other, each["label"], "")
+
+
+def _as_kept(text: str) -> str:
+    return text if text.startswith("User") else quoted(text)
 
 
 def ending_pairs(found: Sequence[Ending]) -> Iterator[Pair]:
@@ -363,6 +369,9 @@ async def main() -> None:
     held["more"] = [Pair(each["old"], each["new"], each["says"], "") for each in rows(MORE_FILE)]
     held["apart"] = [Pair(each["old"], each["new"], each["label"], "") for each in rows(APART_FILE)]
     held["apart, as said"] = list(as_said(rows(APART_FILE)))
+    for name, aside in (("changed", False), ("changed held", True)):
+        changed = [each for each in rows(CHANGED_FILE) if each["held"] is aside]
+        held[name] = [Pair(_as_kept(each["old"]), quoted(each["new"]), each["label"], "") for each in changed]
     held["endings held"] = list(ending_pairs(endings(held=True)))
     held["said held"] = list(said_pairs(rows(SAID_FILE), held=True))
     folder = Path(os.environ["DATA"]) if os.environ.get("DATA") else None
