@@ -85,8 +85,8 @@ class ErasuresFull(SemmemError):
 @dataclass(slots=True)
 class _Progress:
     """How far one erasure has come in this process; over several tries. Of one memory: ``told`` is what it said in all
-    its versions; ``beside`` are ids and versions of the user's memories before it was hidden, None where nobody
-    looked."""
+    its versions; ``beside`` are ids and versions of what there was of the same turns before it was hidden, None where
+    nobody looked."""
 
     counts: Counter[str]
     turned_away: list[str]
@@ -301,10 +301,12 @@ class Erasure:
             return None
         try:
             async with asyncio.timeout(self.wait_s):
+                told = await self._told(what, await self._found(what))
                 kept = await list_all(self.everything, Scope(what.scope.user), vectors=False)
         except (SemmemError, TimeoutError):
             return None
-        return frozenset((memory.id, memory.version) for memory in kept)
+        turns = {memory.source.turn for memory in told}
+        return frozenset((memory.id, memory.version) for memory in kept if memory.source.turn in turns)
 
     async def _learnt_meanwhile(self, what: Forgetting, progress: _Progress) -> list[Memory]:
         """What says the same again since a batch has learnt it of the same turns: it no longer saw the memory, which is
