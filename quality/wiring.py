@@ -48,6 +48,7 @@ from semmem.retrieval.index.hot_memories import HotMemories
 from semmem.retrieval.query.build import build_query
 from semmem.retrieval.recall import Recall, Recalled
 from semmem.telemetry.metrics import Metrics
+from semmem.text.quoting import unquoted
 from semmem.wiring import backends as backend_parts
 from semmem.wiring import request
 from semmem.wiring.backends import Backends
@@ -138,7 +139,7 @@ class Semmem:
         self, user: str, memory_id: str, text: str, *, at: float, metadata: Mapping[str, Any] | None = None
     ) -> None:
         """Put a memory straight into the store, as if it had been learnt at that time."""
-        vector = await self.embedder.embed(text)
+        vector = await self.embedder.embed(unquoted(text))
         told = dict(metadata or {})
         memory = Memory(
             memory_id, 1, MemoryType.SEMANTIC, text, user, created_at=at, updated_at=at, embedding=vector, metadata=told

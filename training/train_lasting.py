@@ -59,7 +59,7 @@ TALKS, TALKS_WEIGHT = "talks", 0.7
 most of it is of the task at hand, and what lasts slips out in half a clause."""
 REMARKS, REMARKS_WEIGHT = "remarks", 2.0
 """Messages of one line in which nothing lasts: games, gossip about the famous, commands, sentences to be translated."""
-OWN = ("messages", "statements", "frames", *ELSEWHERE, TALKS, REMARKS)
+OWN = ("messages", "statements", "frames", "decided", *ELSEWHERE, TALKS, REMARKS)
 ENDINGS, ENDINGS_WEIGHT = "endings", 0.4
 """Messages in which it slips out that something is over, or has another value (endings.py)."""
 ASKED, ASKED_WEIGHT, ASKED_HELD_EVERY = "asked", 1.0, 3
@@ -90,9 +90,13 @@ NEGATIVE_WEIGHT = 0.5
 FRAMES = ("fiction", "roleplay", "translation", "textwork", "paste", "lyrics", "poem", "opener", "quote")
 """Kinds of messages whose words are somebody else's: nothing is to be learnt from them, which is seen before these
 models are asked (training/train_voice.py)."""
-NAMED = re.compile(r"\b(?:[Mm]y|[Oo]ur)(?: [a-z-]+){1,2},? ([A-Z]\w+)")
+NAMED = re.compile(
+    r"\b(?:(?:[Mm]y|[Oo]ur)(?: [a-z-]+){1,2},?|us(?:e|es|ing)|with|called|named|chose|picked|collect|like|learning|to"
+    r"|on|at|in|for) ([A-Z][a-z]\w{2,})"
+)
 RENAMED_EACH = 4
-"""With so many other names a message that names somebody of the user's is learnt as well."""
+"""With so many other names a message that names somebody, or something, is learnt as well; of talks none is."""
+COPIES = 1 + RENAMED_EACH
 SYLLABLES = [a + b + c for a in "bcdfghjklmnprstvwyz" for b in "aeiou" for c in ("", "", "n", "r")]
 MUST_LENIENCY = 0.7
 """Added to the log-odds of what the user must or must not: an allergy that is taken for any fact is worse than a fact
@@ -105,7 +109,8 @@ Matrix = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A clause of one message: what is seen of it, and what it is (``lasting``, type, standing)."""
+    """A clause of one message: what is seen of it, and what it is (``lasting``, type, standing). Messages that differ
+    in a name alone have numbers that follow each other (COPIES)."""
 
     message: int
     group: str
@@ -118,14 +123,12 @@ class Row:
 
 
 def rows(folder: Path) -> list[Row]:
-    return [
-        row
-        for number, (group, line) in enumerate(_messages(folder))
-        for row in [
-            *_rows(number, group, line),
-            *(row for other in _renamed(line) for row in _rows(number, "renamed", other)),
-        ]
-    ]
+    found: list[Row] = []
+    for number, (group, line) in enumerate(_messages(folder)):
+        found += _rows(number * COPIES, group, line)
+        for copy, other in enumerate(_renamed(line) if group != TALKS else (), 1):
+            found += _rows(number * COPIES + copy, "renamed", other)
+    return found
 
 
 def _rows(number: int, group: str, line: dict[str, Any]) -> Iterator[Row]:
@@ -314,7 +317,7 @@ def held_out(found: Sequence[Row], points: Matrix) -> Matrix:
 
 
 def _folds(found: Sequence[Row], seed: int) -> npt.NDArray[np.int64]:
-    message = np.array([row.message for row in found])
+    message = np.array([row.message // COPIES for row in found])
     return np.asarray(np.random.default_rng(seed).integers(0, FOLDS, message.max() + 1)[message])
 
 

@@ -34,7 +34,7 @@ CLAUSES_PER_TURN_MAX = 40
 """Of one turn so many clauses are looked at; a longer text is hardly told in the user's own voice."""
 CLAUSES_PER_BATCH_MAX = 200
 """So many clauses of a batch are embedded; the others are judged without their vectors."""
-LASTING_MIN, FORMAL_MIN = 0.45, 0.48
+LASTING_MIN, FORMAL_MIN = 0.43, 0.48
 """The least probability of being lasting that is kept: with the clause's vector, and by its form alone."""
 DOUBTED_MIN, MIXED_MIN = 0.6, 0.8
 """The same in a message in which others perhaps, and surely, speak as well: most of what the user says beside a text is

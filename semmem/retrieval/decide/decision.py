@@ -7,7 +7,7 @@ needs no shared words, and what merely shares words with a poem or a quiz is not
 
 Where a reader was learnt for the embedding model, a memory's log-odds are the mean of what regression and reader
 say: the one knows what is asked for in so many words, the other what it is good for. Shown is what is above the
-reader's cut, and not far behind the best; what comes late has to be surer.
+reader's cut.
 
 For vectors of a model that nothing was learnt of nearness alone decides. Does anything here answer the question? Only
 the best memory is asked, and it has to be the closer where the question does not speak of whoever asks: "What is the
@@ -35,7 +35,7 @@ from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Reader, Trai
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.memory_index import Mask, MemoryIndex, Scores
 
-RECALL, PROFILE = CLASSES.index("recall"), CLASSES.index("profile")
+PROFILE = CLASSES.index("profile")
 MUST = KINDS.index("must")
 GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
 SPEAKS = slice(len(CLASSES) + 1, None)
@@ -51,17 +51,10 @@ TOLD_SHARE = 0.9
 """What whoever wrote a memory said of its standing counts so much; the rest is what its vector says."""
 STANDING_LEAST = 0.5
 """Of the first three kinds together."""
-RECALL_LENIENCY = 1.0
-"""How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
 LOGIT_WEIGHT = 0.3
 """Of a memory's log-odds, in units of cosine: they order what is nearly as near."""
-FIRST_LINES, LATER_STRICTNESS = 3, 0.5
-"""So many memories need no more than the cut; each one after them has to be so much surer than the one before had to
-be: the tenth line is seldom what was missing."""
 READ_MAX = 200
 """So many memories, the best by the regressions, are read together with the request: 0.3 ms of processor time."""
-BEHIND_BEST_MAX = 4.0
-"""A memory whose log-odds are so far below the best one's adds nothing to it."""
 GENERAL_STRICTNESS = 2.0
 """How much surer a request has to be that looks like general knowledge, a task or a courtesy."""
 EVIDENCE_OWN = 0.25
@@ -167,13 +160,7 @@ class Decision:
             logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)
         if request.is_served:
-            cut = PROFILE_CUT if request.lists_profile else self.cut - RECALL_LENIENCY * float(about[RECALL])
-            surplus = logits - np.float32(cut)
-            if reader is not None:
-                surplus[logits < logits.max() - BEHIND_BEST_MAX] = -np.inf
-            if not request.lists_profile:
-                surplus = _later_surplus(surplus, here.fused + LOGIT_WEIGHT * logits)
-            shown = shown | (surplus >= 0)
+            shown = shown | (logits >= np.float32(PROFILE_CUT if request.lists_profile else self.cut))
         if is_all:
             return Verdict(shown, known.standing, logits, request)
         shown, logits = _spread(shown, places, len(members), False), _spread(logits, places, len(members), -np.inf)
@@ -241,17 +228,6 @@ def _read(reader: Reader, proposed: Floats, vector: Vector, vectors: Floats, evi
 def _is_for(trained: Trained, vector: Vector) -> bool:
     """Whether anything can be said of this vector: it is of the right length, and says something itself."""
     return trained.asks_weights.size == vector.size + 1 and bool(np.isfinite(vector).all() and vector.any())
-
-
-def _later_surplus(surplus: Floats, order: Floats) -> Floats:
-    """``surplus`` (n,), and minus infinity where it is not enough for a memory that comes so late by ``order`` (n,)."""
-    kept, fitting = 0, np.flatnonzero(surplus >= 0)
-    left = np.full(len(surplus), -np.inf, dtype=np.float32)
-    for place in fitting[np.argsort(-order[fitting], kind="stable")].tolist():
-        if surplus[place] >= LATER_STRICTNESS * max(0, kept - FIRST_LINES + 1):
-            left[place] = surplus[place]
-            kept += 1
-    return left
 
 
 def _request_verdict(trained: Trained, about: Floats, top: Floats | None, *, wants: bool) -> RequestVerdict:

@@ -20,11 +20,8 @@ from semmem.retrieval.decide.decision import (
     COVERAGE_WEIGHT,
     EVIDENCE_OTHER,
     EVIDENCE_OWN,
-    FIRST_LINES,
     GENERAL_STRICTNESS,
-    LATER_STRICTNESS,
     PROFILE_CUT,
-    RECALL_LENIENCY,
     SHARE_OF_BEST,
     Decision,
     Verdict,
@@ -114,24 +111,9 @@ def test_what_reaches_the_cut_is_shown_and_nothing_below() -> None:
     assert (found.request.purpose, found.request.is_served, found.request.logit) == ("advice", True, SURE)
 
 
-def test_each_memory_after_the_first_ones_has_to_be_surer() -> None:
-    """The cut is 3.0; the fourth needs 3.3, what comes after it 3.6, and so on."""
-    assert (FIRST_LINES, LATER_STRICTNESS) == (3, 0.5)
-    alike = judged(made(), topics(0.35, 0.35, 0.35, 0.35, 0.35, 0.35))
-    assert alike.shown.tolist() == [True, True, True, True, False, False]
-    sure = judged(made(), topics(0.9, 0.8, 0.7, 0.6, 0.55, 0.31))
-    assert sure.shown.tolist() == [True, True, True, True, True, False]
-
-
 def test_a_request_below_its_cut_is_shown_nothing() -> None:
     assert judged(made(wanted=-0.1), topics(0.9)).shown.tolist() == [False]
     assert judged(made(wanted=0.1), topics(0.9)).shown.tolist() == [True]
-
-
-def test_whoever_asks_to_be_reminded_is_shown_a_little_more() -> None:
-    memories = topics(0.3 - RECALL_LENIENCY / COSINE_WEIGHT + 0.01, 0.3 - RECALL_LENIENCY / COSINE_WEIGHT - 0.01)
-    assert judged(made(of="recall"), memories).shown.tolist() == [True, False]
-    assert judged(made(of="advice"), memories).shown.tolist() == [False, False]
 
 
 @pytest.mark.parametrize("purpose", ["knowledge", "task", "courtesy"])

@@ -258,16 +258,6 @@ def test_its_log_odds_and_the_regressions_are_weighed_alike() -> None:
     assert judged(replace(served(), memory_weights=surer), by_cosine(), 0.29).logits == pytest.approx([4.9], abs=0.01)
 
 
-def test_what_is_far_behind_the_best_adds_nothing() -> None:
-    assert decide.BEHIND_BEST_MAX == 4.0
-    assert judged(served(), by_cosine(), 0.9, 0.51, 0.49).shown.tolist() == [True, True, False]
-
-
-def test_a_question_that_asks_to_be_reminded_has_a_lower_cut() -> None:
-    assert judged(served(), by_cosine(), 0.2).shown.tolist() == [False]
-    assert judged(served(of="recall"), by_cosine(), 0.2).shown.tolist() == [True]
-
-
 def test_a_request_that_wants_nothing_is_shown_nothing_all_the_same() -> None:
     assert judged(served(wanted=-1.0), by_cosine(), 0.9).shown.tolist() == [False]
 
