@@ -46,7 +46,7 @@ async def test_both_shapes_are_told_asked_and_reported_and_judged_where_models_a
     assert figures["without_evidence"]["questions"] == 2
     assert figures["lines_untraced"] == 0
     assert figures["outcomes"]["injected"] >= 7
-    assert figures["tokens"]["p50"] > 20
+    assert figures["tokens"]["mean"] > 20
     assert 0 < figures["latency_ms"]["p50"] < 5000
     assert figures["accuracy"]["judged"] == 9
     assert figures["accuracy"]["right"] >= 6

@@ -35,7 +35,7 @@ from semmem.retrieval.decide.trained import CLASSES, KINDS, Floats, Reader, Trai
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.memory_index import Mask, MemoryIndex, Scores
 
-PROFILE = CLASSES.index("profile")
+RECALL, PROFILE = CLASSES.index("recall"), CLASSES.index("profile")
 MUST = KINDS.index("must")
 GENERAL = [CLASSES.index(purpose) for purpose in ("knowledge", "task", "courtesy")]
 SPEAKS = slice(len(CLASSES) + 1, None)
@@ -51,6 +51,8 @@ TOLD_SHARE = 0.9
 """What whoever wrote a memory said of its standing counts so much; the rest is what its vector says."""
 STANDING_LEAST = 0.5
 """Of the first three kinds together."""
+RECALL_LENIENCY = 0.5
+"""How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
 LOGIT_WEIGHT = 0.3
 """Of a memory's log-odds, in units of cosine: they order what is nearly as near."""
 READ_MAX = 200
@@ -160,7 +162,8 @@ class Decision:
             logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)
         if request.is_served:
-            shown = shown | (logits >= np.float32(PROFILE_CUT if request.lists_profile else self.cut))
+            cut = PROFILE_CUT if request.lists_profile else self.cut - RECALL_LENIENCY * float(about[RECALL])
+            shown = shown | (logits >= np.float32(cut))
         if is_all:
             return Verdict(shown, known.standing, logits, request)
         shown, logits = _spread(shown, places, len(members), False), _spread(logits, places, len(members), -np.inf)

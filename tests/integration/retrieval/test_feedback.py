@@ -45,7 +45,11 @@ TEA = Script(
         "User once got a tea sampler from a colleague.",
         "User visited a tea plantation years ago.",
     ),
-    crowded=("What tea should I buy for the weekend?", "Which tea do I drink in the morning?"),
+    crowded=(
+        "What tea should I buy for the weekend?",
+        "Which tea do I drink in the morning?",
+        "Which tea should I bring back from Japan?",
+    ),
     asks=(
         ("Which tea do I drink in the morning?", "User drinks green tea every morning."),
         ("What does my sister do?", "User's sister Maren keeps bees."),

@@ -22,6 +22,7 @@ from semmem.retrieval.decide.decision import (
     EVIDENCE_OWN,
     GENERAL_STRICTNESS,
     PROFILE_CUT,
+    RECALL_LENIENCY,
     SHARE_OF_BEST,
     Decision,
     Verdict,
@@ -114,6 +115,12 @@ def test_what_reaches_the_cut_is_shown_and_nothing_below() -> None:
 def test_a_request_below_its_cut_is_shown_nothing() -> None:
     assert judged(made(wanted=-0.1), topics(0.9)).shown.tolist() == [False]
     assert judged(made(wanted=0.1), topics(0.9)).shown.tolist() == [True]
+
+
+def test_whoever_asks_to_be_reminded_is_shown_a_little_more() -> None:
+    memories = topics(0.3 - RECALL_LENIENCY / COSINE_WEIGHT + 0.01, 0.3 - RECALL_LENIENCY / COSINE_WEIGHT - 0.01)
+    assert judged(made(of="recall"), memories).shown.tolist() == [True, False]
+    assert judged(made(of="advice"), memories).shown.tolist() == [False, False]
 
 
 @pytest.mark.parametrize("purpose", ["knowledge", "task", "courtesy"])
