@@ -22,7 +22,7 @@ from semmem.background import Tasks
 from semmem.config import Settings
 from semmem.extraction.pipeline import Learning
 from semmem.extraction.result import BatchResult
-from semmem.extraction.voice.hearing import Heard
+from semmem.extraction.voice.hearing import Embedded, Heard
 from semmem.memory import (
     Controls,
     Conversation,
@@ -179,7 +179,7 @@ class Semmem:
         return [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
 
 
-def _own(text: str) -> Heard:
+def _own(text: str, _: Embedded) -> Heard:
     return Heard(text, alone=True)
 
 

@@ -1,13 +1,16 @@
-"""Trains what tells the user's own voice from others' in a message, and writes semmem/extraction/voice/weights.npz.
+"""Trains what tells the user's own voice from others' in a message, and writes semmem/extraction/voice/weights.npz, or
+the file beside it for the embedding model that is named by ``MODEL``.
 
-    DATA=folder python -m training.train_voice [figures [one]]
+    DATA=folder [VECTORS=cache.npz] python -m training.train_voice [figures [one]]
 
 Messages are put together: ways of pasting (voice_ways.jsonl) are filled with documents (voice_docs.jsonl), and those
 and the user's own messages (voice_requests.jsonl) with the same statements (voice_statements.jsonl), so that only what
 stands around a statement tells whose it is. Beside them stand whole messages, in the user's own voice
-(voice_messages.jsonl) and with what others say in them marked (voice_marked.jsonl), the marked ones that other
-trainings use, and of ``folder`` CLINC150 and BFCL's turns. With ``figures`` each fifth of the ways and requests is
-judged by a model that has seen none of them, and nothing is written; with ``figures one`` the first fifth alone.
+(voice_messages.jsonl), with what they say of themselves marked (talks.jsonl) and with what others say in them marked
+(voice_marked.jsonl, voice_unmarked.jsonl), the marked ones that other trainings use, and of ``folder`` CLINC150 and
+BFCL's turns. Some messages, and some units of others, are learnt without their vectors. With ``figures`` each fifth of
+the ways and requests is judged by a model that has seen none of them, and nothing is written; with ``figures one`` the
+first fifth alone.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ from torch import nn
 
 from semmem.extraction.voice import hearing
 from semmem.extraction.voice.hearing import BUCKETS, Unit, shapes, units, words_of
+from semmem.ports.embedder import learnt_for
 from semmem.retrieval.decide import scenes
+from training.train_decision import Floats, Vectors
 
 HERE = Path(__file__).parent
 SEED = 11
@@ -87,6 +92,9 @@ JOINTS = {
 EPOCHS, BATCH, RATE = 8, 48, 3e-3
 WORD_DROPOUT = 0.6
 """With less, messages are known by heart: of those in training none was misjudged, of others a fifth."""
+VECTOR_DROPOUT = 0.3
+BARE_MESSAGES, BARE_UNITS = 0.25, 0.1
+"""So many messages, and units of the others, are learnt without their vectors."""
 
 Segment = tuple[str, int]
 
@@ -197,14 +205,16 @@ def _before(fill: Fillings, language: str) -> list[Segment]:
 
 def _natural() -> Iterator[Example]:
     """Whole messages in which what others say is marked."""
-    for number, line in enumerate(_lines("voice_marked")):
-        parts = re.split(
-            "(" + "|".join(map(re.escape, sorted([*line["foreign"], *line["own"]], key=len, reverse=True))) + ")",
-            line["text"],
-        )
+    for number, line in enumerate([*_lines("voice_marked"), *_lines("voice_unmarked")]):
+        parts = _split(line["text"], [*line["foreign"], *line["own"]])
         labels = {**dict.fromkeys(line["own"], OWN), **dict.fromkeys(line["foreign"], FOREIGN)}
         made = example([(part, labels.get(part, NOBODY)) for part in parts], f"marked {number}", "pasted", line["lang"])
         yield from [made] * MARKED_EACH
+
+
+def _split(text: str, marked: Sequence[str]) -> list[str]:
+    """What is marked, and what stands between; of two that begin alike the longer one."""
+    return re.split("(" + "|".join(map(re.escape, sorted(marked, key=len, reverse=True))) + ")", text)
 
 
 def _group(line: dict[str, Any], otherwise: str) -> str:
@@ -219,6 +229,11 @@ def _own(fill: Fillings) -> Iterator[Example]:
             yield example(_template(line, fill, OWN, language), _group(line, f"request {number}"), "own", language)
     for number, line in enumerate(_lines("voice_messages")):
         yield from [example([(line["text"], OWN)], f"message {number}", "own", line["lang"])] * NATURAL_EACH
+    for line in _lines("talks"):
+        if line["keep"]:
+            parts = _split(line["text"], line["keep"])
+            told = [(part, OWN if part in line["keep"] else NOBODY) for part in parts]
+            yield example(told, f"talk {line['person']}", "own", line["lang"])
     asked = _asked()
     for language, statements in fill.statements.items():
         for number, statement in enumerate(statements):
@@ -259,7 +274,7 @@ def _marked(chance: random.Random) -> Iterator[Example]:
             if not line["keep"] and kind in FRAMES:
                 yield example(_behind_first(text), group, "pasted", language)
             elif line["keep"] and kind in FRAMES:
-                marked = re.split("(" + "|".join(map(re.escape, line["keep"])) + ")", text)
+                marked = _split(text, line["keep"])
                 yield example(
                     [(part, OWN if part in line["keep"] else NOBODY) for part in marked], group, "own", language
                 )
@@ -305,62 +320,85 @@ def _behind_first(text: str) -> list[Segment]:
 class Network(nn.Module):
     """As ``hearing.Weights`` computes it."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, shape: int, width: int) -> None:
         super().__init__()
         self.words = nn.EmbeddingBag(BUCKETS, hearing.WORD_SIZE, mode="sum")
         nn.init.normal_(self.words.weight, std=0.1)
-        self.inner = nn.Linear(hearing.WORD_SIZE + width, hearing.INNER_SIZE)
+        self.meant = nn.Linear(width, hearing.VECTOR_SIZE)
+        self.inner = nn.Linear(hearing.WORD_SIZE + shape + hearing.VECTOR_SIZE, hearing.INNER_SIZE)
         self.gru = nn.GRU(hearing.INNER_SIZE, hearing.STATE_SIZE, bidirectional=True, batch_first=True)
         self.out = nn.Linear(2 * hearing.STATE_SIZE + hearing.INNER_SIZE, 1)
-        self.drop = nn.Dropout(0.3)
+        self.drop, self.drop_vector = nn.Dropout(0.3), nn.Dropout(VECTOR_DROPOUT)
 
-    def forward(
-        self, ids: torch.Tensor, offsets: torch.Tensor, scale: torch.Tensor, seen: torch.Tensor, lengths: list[int]
-    ) -> torch.Tensor:
-        found = self.words(ids, offsets) * scale[:, None]
-        inner = torch.tanh(self.inner(torch.cat([self.drop(found), seen], dim=1)))
+    def forward(self, batch: Batch) -> torch.Tensor:
+        found = self.words(batch.ids, batch.offsets) * batch.scale[:, None]
+        meant = torch.tanh(self.meant(self.drop_vector(batch.vectors)))
+        inner = torch.tanh(self.inner(torch.cat([self.drop(found), batch.shapes, self.drop(meant)], dim=1)))
         inner = self.drop(inner)
-        padded = nn.utils.rnn.pad_sequence(list(inner.split(lengths)), batch_first=True)
-        packed = nn.utils.rnn.pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
+        padded = nn.utils.rnn.pad_sequence(list(inner.split(batch.lengths)), batch_first=True)
+        packed = nn.utils.rnn.pack_padded_sequence(padded, batch.lengths, batch_first=True, enforce_sorted=False)
         states, _ = nn.utils.rnn.pad_packed_sequence(self.gru(packed)[0], batch_first=True)
-        flat = torch.cat([states[i, :n] for i, n in enumerate(lengths)])
+        flat = torch.cat([states[i, :n] for i, n in enumerate(batch.lengths)])
         return self.out(torch.cat([self.drop(flat), inner], dim=1))[:, 0]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
+    """``vectors``: the rows of all vectors, one a unit."""
+
     words: list[list[int]]
     shapes: list[list[float]]
+    vectors: list[int]
 
 
-def seen_of(text: str) -> Seen:
-    found = units(text)
-    return Seen([words_of(text[unit.start : unit.end]) for unit in found], shapes(text, found))
+@dataclass(frozen=True, slots=True)
+class Batch:
+    ids: torch.Tensor
+    offsets: torch.Tensor
+    scale: torch.Tensor
+    shapes: torch.Tensor
+    vectors: torch.Tensor
+    lengths: list[int]
 
 
-def _batch(
-    seen: Sequence[Seen], chance: random.Random | None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, list[int]]:
+def seen_of(known: Sequence[Example], embed: Vectors) -> tuple[list[Seen], Floats]:
+    """What is seen of each message, and the vectors of all units."""
+    found = [units(one.text) for one in known]
+    said = [[one.text[unit.start : unit.end].strip() for unit in some] for one, some in zip(known, found, strict=True)]
+    texts = sorted({text for some in said for text in some})
+    places = {text: place for place, text in enumerate(texts)}
+    seen = [
+        Seen([*map(words_of, parts)], shapes(one.text, some), [places[text] for text in parts])
+        for one, some, parts in zip(known, found, said, strict=True)
+    ]
+    return seen, hearing.VECTOR_SCALE * embed(texts).astype(np.float32)
+
+
+def _batch(seen: Sequence[Seen], vectors: Floats, chance: random.Random | None) -> Batch:
     rows = [row for one in seen for row in one.words]
     kept = [[place for place in row if chance is None or chance.random() >= WORD_DROPOUT] for row in rows]
     counts = [len(row) for row in kept]
     offsets = np.concatenate([[0], np.cumsum(counts)[:-1]])
     ids = np.array([place for row in kept for place in row], dtype=np.int64)
     scale = np.array([max(count, hearing.WORDS_MIN) ** -0.5 for count in counts], dtype=np.float32)
-    values = np.array([row for one in seen for row in one.shapes], dtype=np.float32)
-    return (
+    given = vectors[[place for one in seen for place in one.vectors]]
+    if chance is not None:
+        bare = [chance.random() < BARE_MESSAGES for _ in seen]
+        given[[bare[n] or chance.random() < BARE_UNITS for n, one in enumerate(seen) for _ in one.words]] = 0
+    return Batch(
         torch.from_numpy(ids),
         torch.from_numpy(offsets),
         torch.from_numpy(scale),
-        torch.from_numpy(values),
+        torch.from_numpy(np.array([row for one in seen for row in one.shapes], dtype=np.float32)),
+        torch.from_numpy(given),
         [len(one.words) for one in seen],
     )
 
 
-def fit(known: Sequence[Example], seen: Sequence[Seen]) -> Network:
+def fit(known: Sequence[Example], seen: Sequence[Seen], vectors: Floats) -> Network:
     torch.manual_seed(SEED)
     chance = random.Random(SEED)
-    network = Network(len(seen[0].shapes[0]))
+    network = Network(len(seen[0].shapes[0]), vectors.shape[1])
     steps = EPOCHS * (len(known) // BATCH + 1)
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
@@ -377,7 +415,7 @@ def fit(known: Sequence[Example], seen: Sequence[Seen]) -> Network:
                 [known[i].weight / max(1, len(known[i].labels)) ** 0.5 for i in batch for _ in known[i].labels]
             )
             mask = (labels >= 0).float() * weight
-            odds = network(*_batch([seen[index] for index in batch], chance))
+            odds = network(_batch([seen[index] for index in batch], vectors, chance))
             loss = (
                 nn.functional.binary_cross_entropy_with_logits(odds, labels.clamp(min=0), reduction="none") * mask
             ).sum() / mask.sum().clamp(min=1e-6)
@@ -390,11 +428,11 @@ def fit(known: Sequence[Example], seen: Sequence[Seen]) -> Network:
 
 
 @torch.no_grad()
-def odds_of(network: Network, seen: Sequence[Seen]) -> list[np.ndarray]:
+def odds_of(network: Network, seen: Sequence[Seen], vectors: Floats) -> list[np.ndarray]:
     found: list[np.ndarray] = []
     for at in range(0, len(seen), 64):
         some = seen[at : at + 64]
-        flat = network(*_batch(some, None)).numpy()
+        flat = network(_batch(some, vectors, None)).numpy()
         found += np.split(flat, np.cumsum([len(one.words) for one in some])[:-1])
     return found
 
@@ -426,24 +464,27 @@ def tell(line: str) -> None:
 
 def main(only_figures: bool) -> None:
     torch.set_num_threads(1)
+    embed = Vectors(Path(os.environ["VECTORS"]) if os.environ.get("VECTORS") else None)
     known = [one for one in examples() if one.labels]
-    seen = [seen_of(one.text) for one in known]
+    seen, vectors = seen_of(known, embed)
     tell(f"{len(known)} messages")
     if only_figures:
-        odds: list[Any] = [None] * len(known)
+        bare = np.zeros_like(vectors)
+        odds: dict[str, dict[int, np.ndarray]] = {"with vectors": {}, "by words alone": {}}
         folds = (0,) if "one" in sys.argv else range(FOLDS)
         for fold in folds:
             rest = [i for i, one in enumerate(known) if fold_of(one.group) != fold]
             mine = [i for i, one in enumerate(known) if fold_of(one.group) == fold]
-            network = fit([known[i] for i in rest], [seen[i] for i in rest])
-            for i, o in zip(mine, odds_of(network, [seen[i] for i in mine]), strict=True):
-                odds[i] = o
-        judged = [i for i, o in enumerate(odds) if o is not None]
-        report([known[i] for i in judged], [odds[i] for i in judged])
+            network = fit([known[i] for i in rest], [seen[i] for i in rest], vectors)
+            for name, given in zip(odds, (vectors, bare), strict=True):
+                odds[name] |= zip(mine, odds_of(network, [seen[i] for i in mine], given), strict=True)
+        for name, judged in odds.items():
+            tell(name)
+            report([known[i] for i in judged], list(judged.values()))
         return
-    network = fit(known, seen)
+    network = fit(known, seen, vectors)
     state = {name: value.numpy() for name, value in network.state_dict().items()}
-    hearing.save(Path(hearing.__file__).with_name("weights.npz"), state)
+    hearing.save(learnt_for(hearing.WEIGHTS_FILE, embed.signature), state)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ and of what is said, so that a turn that is read again, here or on another repli
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
@@ -68,7 +67,7 @@ class AtOnce:
         """What the turn says; nobody need hold its user. Raises SemmemError."""
         tally = Tally()
         alone = Batch(turn.id, turn.scope, (turn,), (), AT_ONCE, attempt=1)
-        read = await asyncio.to_thread(self.reader.read, alone)
+        read = await self.reader.read(alone)
         tally.engine = self.extractor.name
         found = (await extracted(self.extractor, read.shown)).facts if read.shown.turns else []
         facts = await self.storing.screened(read.weighed(found), {turn.id}, read.said, tally)

@@ -98,7 +98,7 @@ class Learning:
         if batch.attempt > self.attempts_max:
             return await self._give_up(batch, BatchResult("gave_up", cause="attempts"))
         one = _Try(batch, await self.settling.of(batch.scope.user, batch.turns), Tally())
-        read = await asyncio.to_thread(self.reader.read, one.told.readable(batch))
+        read = await self.reader.read(one.told.readable(batch))
         if self.passages is not None:
             asked_at = max((request.turn.opened_at for request in read.forget), default=0.0)
             one.tally.passages.update(await self.passages.keep(read.own_turns, batch.id, no_gist_until=asked_at))
@@ -109,7 +109,7 @@ class Learning:
             return await self._give_up(batch, failed)
         one.told = await self.settling.of(batch.scope.user, batch.turns)  # a model takes its time
         if any(turn.id in one.told.shut for turn in read.shown.turns):
-            read = await asyncio.to_thread(self.reader.read, one.told.readable(batch))
+            read = await self.reader.read(one.told.readable(batch))
         await self._apply(one, read.weighed(facts), wrong, read.said)
         if self.unlearning is not None:
             for placed, _ in await self.unlearning.obey(read.forget, hold=batch.id, now=self.storing.clock()):
@@ -179,7 +179,7 @@ class Learning:
         if self.summariser is None or shown.trigger not in ENDS or tally.engine != self.extractor.name:
             return []
         session = await self.journal.session_turns(shown.turns[-1], limit=self.summariser.turns_max)
-        turns = await asyncio.to_thread(self.reader.turns, [turn for turn in session if turn.scope == shown.scope])
+        turns = await self.reader.turns([turn for turn in session if turn.scope == shown.scope])
         try:
             async with self._aside(shown):
                 summary = await self.summariser.summarise(turns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -11,8 +12,19 @@ from pathlib import Path
 
 from msgspec import structs
 
-from semmem.extraction.voice.hearing import DETAIL, Heard, heard, units
+from semmem.extraction.voice.hearing import (
+    DETAIL,
+    NOTHING_EMBEDDED,
+    SIGNATURES,
+    Embedded,
+    Heard,
+    heard,
+    to_embed,
+    units,
+)
 from semmem.memory import Fact, Turn
+from semmem.ports.embedder import Embedder
+from semmem.ports.errors import EmbedderError
 from semmem.ports.learning import Batch
 from semmem.text.grounding import SourceText
 from semmem.text.words import behind_courtesies
@@ -24,6 +36,8 @@ _END = re.compile(
 _PIECE = re.compile(r"[,;–—，]")
 _AND = re.compile(r"(?:^| )(?:both|and|und|et|y|e|sowie|as well as) |[和と]")
 PIECES_MAX, PARTS_MAX = 20, 4
+UNITS_PER_BATCH_MAX = 200
+"""So many units of a batch are embedded; the others are heard by their words alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,32 +149,58 @@ class Read:
 class Reader:
     """Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end).
 
-    ``strip_block`` removes semmem's own injected block from a text, ``hear`` what others say in it."""
+    ``strip_block`` removes semmem's own injected block from a text, ``hear`` what others say in it, by the units'
+    words alone where ``embedder`` is missing, cannot, or is one that nothing was learnt for."""
 
+    embedder: Embedder | None = None
     _: KW_ONLY
     strip_block: Callable[[str], str] = str
-    hear: Callable[[str], Heard] = heard
+    hear: Callable[[str, Embedded], Heard] = heard
     turn_chars_max: int = 16_000
 
-    def read(self, batch: Batch) -> Read:
+    async def read(self, batch: Batch) -> Read:
         """The batch as an extractor sees it, and whose words are in it."""
-        found, context = [(turn, *self._heard(turn)) for turn in batch.turns], self.turns(batch.context)
+        embedded = await self._embedded([*batch.turns, *batch.context])
+        return await asyncio.to_thread(self.read_with, batch, embedded)
+
+    async def turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
+        """Those turns in which the user said something, and what they said."""
+        embedded = await self._embedded(turns)
+        return await asyncio.to_thread(self._turns, turns, embedded)
+
+    def read_with(self, batch: Batch, embedded: Embedded = NOTHING_EMBEDDED) -> Read:
+        """Blocking; linear in the length of the texts."""
+        found, context = [(turn, *self._heard(turn, embedded)) for turn in batch.turns], batch.context
         turns = _spoken((turn, asked) for turn, _, asked in found)
         mixed = frozenset(turn.id for turn, one, _ in found if one.mixed)
         doubted = frozenset(turn.id for turn, one, _ in found if not one.alone)
-        shown = replace(batch, turns=turns, context=context, mixed=mixed, doubted=doubted)
+        before = self._turns(context, embedded)
+        shown = replace(batch, turns=turns, context=before, mixed=mixed, doubted=doubted)
         orders = [(turn, asked) for turn, one, asked in found if one.alone or asked.single]
         forget = [ForgetRequest(turn, subject) for turn, asked in orders for subject in asked.forget]
-        return Read(shown, SourceText(text_of(turns), text_of(context)), tuple(forget))
+        return Read(shown, SourceText(text_of(turns), text_of(before)), tuple(forget))
 
-    def turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
-        """Those turns in which the user said something, and what they said."""
-        return _spoken((turn, self._heard(turn)[1]) for turn in turns)
+    def _turns(self, turns: Sequence[Turn], embedded: Embedded) -> tuple[Turn, ...]:
+        return _spoken((turn, self._heard(turn, embedded)[1]) for turn in turns)
 
-    def _heard(self, turn: Turn) -> tuple[Heard, Asked]:
-        text, half = self.strip_block(turn.user_text), self.turn_chars_max // 2
-        one = self.hear(text if len(text) <= self.turn_chars_max else f"{text[:half]}\n{text[-half:]}")
+    def _heard(self, turn: Turn, embedded: Embedded) -> tuple[Heard, Asked]:
+        one = self.hear(self._text(turn), embedded)
         return one, asked_of(one.text)
+
+    def _text(self, turn: Turn) -> str:
+        text, half = self.strip_block(turn.user_text), self.turn_chars_max // 2
+        return text if len(text) <= self.turn_chars_max else f"{text[:half]}\n{text[-half:]}"
+
+    async def _embedded(self, turns: Sequence[Turn]) -> Embedded:
+        if self.embedder is None or self.embedder.signature not in SIGNATURES:
+            return NOTHING_EMBEDDED
+        texts = await asyncio.to_thread(lambda: [each for turn in turns for each in to_embed(self._text(turn))])
+        chosen = list(dict.fromkeys(texts))[:UNITS_PER_BATCH_MAX]
+        try:
+            vectors = await asyncio.gather(*map(self.embedder.embed, chosen))
+        except EmbedderError:
+            return NOTHING_EMBEDDED
+        return Embedded(self.embedder.signature, dict(zip(chosen, vectors, strict=True)))
 
 
 def _spoken(found: Iterable[tuple[Turn, Asked]]) -> tuple[Turn, ...]:

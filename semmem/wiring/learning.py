@@ -27,7 +27,7 @@ from semmem.extraction.rules import RulesExtractor, facts_in
 from semmem.extraction.screen import Ruling, Screened, screen
 from semmem.extraction.storing import Keeping, Storing
 from semmem.extraction.unlearning import Erase, Unlearning, WaitingWords
-from semmem.extraction.voice.hearing import Heard, heard
+from semmem.extraction.voice.hearing import Embedded, Heard, heard
 from semmem.extraction.work import IN_THREAD
 from semmem.lifecycle.quota import PassageQuota
 from semmem.ports.errors import SemmemError
@@ -127,7 +127,7 @@ def reading(settings: Settings, backends: Backends, batches: Learning) -> AtOnce
         backends.journal,
         local_extractor(settings, backends, nobody_listens),
         batches.storing,
-        reader=Reader(strip_block=without_tags),
+        reader=Reader(backends.embedder, strip_block=without_tags),
         unlearning=batches.unlearning,
         unanswered=settings.capture.mode not in OBSERVING,
     )
@@ -139,7 +139,7 @@ def learning(
     announce: Announce = nobody_listens,
     *,
     clock: Callable[[], float] = time.time,
-    hear: Callable[[str], Heard] = heard,
+    hear: Callable[[str, Embedded], Heard] = heard,
     erase: Erase | None = None,
 ) -> Learning:
     """``hear`` is for whoever measures what becomes of facts, whoever said them. ``erase``: what erases one memory;
@@ -171,7 +171,7 @@ def learning(
         storing,
         extractor,
         fallback=fallback,
-        reader=Reader(strip_block=without_tags, hear=hear),
+        reader=Reader(backends.embedder, strip_block=without_tags, hear=hear),
         model_judge=model_judge,
         unsettled=Unsettled(backends.store, backends.journal),
         summariser=summariser,

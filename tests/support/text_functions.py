@@ -391,10 +391,9 @@ REGISTRY: Mapping[str, Call] = {
     "text.grounding.numbers": grounding.numbers,
     "text.grounding.SourceText.overlap": lambda t: grounding.SourceText(t).overlap(t[:500]),
     "extraction.model_judge.parse_verdicts": lambda t: _refusing(lambda: model_judge.parse_verdicts(t, 3)),
-    "extraction.reading.Reader.read": lambda t: reading.Reader(
+    "extraction.reading.Reader.read_with": lambda t: reading.Reader(
         strip_block=context.strip_block, turn_chars_max=WHOLE
-    ).read(_batch(t)),
-    "extraction.reading.Reader.turns": lambda t: reading.Reader(strip_block=context.strip_block).turns([_turn(t)]),
+    ).read_with(_batch(t)),
     "extraction.reading.asked_of": reading.asked_of,
     "extraction.reading.text_of": lambda t: reading.text_of([_turn(t)]),
     "extraction.rules.passages": lambda t: _chosen(t),
@@ -416,6 +415,7 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.voice.hearing.marked": hearing.marked,
     "extraction.voice.hearing.quotations": hearing.quotations,
     "extraction.voice.hearing.units": hearing.units,
+    "extraction.voice.hearing.to_embed": hearing.to_embed,
     "extraction.rules.facts_in": lambda t: facts_in(t, chars_max=WHOLE),
     "extraction.phrasing.phrased": phrasing.phrased,
     "extraction.phrasing.written_out": phrasing.written_out,

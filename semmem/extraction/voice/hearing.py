@@ -1,5 +1,5 @@
-"""What of a message the user says in their own voice, told by what is seen of its units without understanding them: the
-words they are made of, their signs, and where they stand.
+"""What of a message the user says in their own voice, told by what is seen of its units: the words they are made of,
+their vectors, their signs, and where they stand.
 
 A unit is a sentence, or the part of one before and behind a colon, a dash or a quotation: what one voice speaks. All of
 it takes linear time: every pattern is anchored or bounded.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from semmem.extraction.lasting.features import formal
+from semmem.memory import Vector
+from semmem.ports.embedder import learnt_for
 from semmem.text.orders import places, stem_of, tokens
 from semmem.text.words import ABBREVIATION, counted
 
@@ -26,6 +28,8 @@ UNITS_MAX = 200
 """Of one message so many units are read: those of its beginning and of its end, half and half."""
 UNIT_CHARS_MAX = 400
 """A sentence that is longer is cut."""
+UNITS_EMBEDDED_MAX = 40
+"""Of one message so many are embedded: the first and the last, half and half."""
 QUOTED_WORDS_MAX = 8
 """Longer passages within quotation marks are somebody's words; shorter ones may be names and titles."""
 
@@ -141,7 +145,7 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-DOUBTED_MIN = -1.0
+DOUBTED_MIN = -1.3
 """From these odds on (their logarithm) a unit is perhaps somebody else's (docs/learning.md)."""
 SURE_EACH, SURE_MIN = 1.0, 2.5
 """From so many times the number of the message's other units on it surely is, and in any message from SURE_MIN on: of
@@ -183,13 +187,38 @@ class Heard:
     mixed: bool = False
 
 
-def heard(text: str) -> Heard:
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors of units by their text, of an embedder of that signature, one of SIGNATURES. What is missing was not
+    embedded, and is told by its words alone."""
+
+    signature: str = ""
+    vectors: Mapping[str, Vector] = field(default_factory=dict)
+
+
+NOTHING_EMBEDDED = Embedded()
+
+
+def to_embed(text: str) -> list[str]:
+    """The units whose vectors ``heard`` reads, as they are embedded. Linear in the length of the text."""
+    found = units(text)
+    half = UNITS_EMBEDDED_MAX // 2
+    chosen = found if len(found) <= UNITS_EMBEDDED_MAX else found[:half] + found[-half:]
+    return [_said(text, unit) for unit in chosen]
+
+
+def _said(text: str, unit: Unit) -> str:
+    return text[unit.start : unit.end].strip()
+
+
+def heard(text: str, embedded: Embedded = NOTHING_EMBEDDED) -> Heard:
     """Linear in the length of the text; never raises."""
     found = units(text)
     if not found:
         return Heard(text, alone=True)
     rows = [words_of(text[unit.start : unit.end]) for unit in found]
-    odds = _weights().odds(rows, shapes(text, found))
+    vectors = [embedded.vectors.get(_said(text, unit)) for unit in found] if embedded.vectors else None
+    odds = _weights(embedded.signature).odds(rows, shapes(text, found), vectors)
     highest = float(max(odds))
     mixed = highest >= (min(SURE_MIN, SURE_EACH * (len(found) - 2)) if len(found) > 1 else SURE_MIN)
     mixed = mixed or any(odd >= SURE_LED for odd in odds[_led(text, found) :])
@@ -223,40 +252,62 @@ def _joined(text: str, own: list[Unit]) -> str:
     return "".join(parts).strip("\n")
 
 
-@cache
-def _weights() -> Weights:
-    return Weights(Path(__file__).with_name("weights.npz"))
-
-
-WORD_SIZE, INNER_SIZE, STATE_SIZE = 32, 48, 32
+SIGNATURES = (
+    "sentence-transformers/multilingual-e5-small/384/int8",
+    "sentence-transformers/all-MiniLM-L6-v2/384/fp32",
+)
+"""Of the embedders whose vectors the weights were trained on; those of any other mean nothing here."""
+WEIGHTS_FILE = Path(__file__).with_name("weights.npz")
+WORD_SIZE, VECTOR_SIZE, INNER_SIZE, STATE_SIZE = 32, 32, 64, 32
 WORDS_MIN = 4
 """The root of the number of words is divided by, so that length does not count; of fewer each says too much."""
+VECTOR_SCALE = 20.0
+"""What vectors of length 1 are multiplied with, so that each of their few hundred numbers is about 1."""
 
 Matrix = npt.NDArray[np.float32]
+
+
+@cache
+def _weights(signature: str) -> Weights:
+    """For these vectors; the default's where there are none."""
+    return Weights(learnt_for(WEIGHTS_FILE, signature))
 
 
 class Weights:
     """The odds that a unit of a message is not the user's own voice; what ``save`` has written.
 
-    A small recurrent network reads the units in both directions: each is its words (hashed, a vector each) and its
-    shape, so it knows any language that it was taught and needs no embedder. The weights come from
-    ``training/train_voice.py``."""
+    A small recurrent network reads the units in both directions: each is its words (hashed, a vector each), its shape
+    and, where it was embedded, its vector. It was taught without some of the vectors as well, so that it knows any
+    language that it was taught without an embedder. The weights come from ``training/train_voice.py``."""
 
     def __init__(self, file: Path) -> None:
         with np.load(file) as held:
             self._words: Matrix = held["words.weight"].astype(np.float32) * held["words.unit"].astype(np.float32)
             self._rest = {name: held[name].astype(np.float32) for name in held.files if not name.startswith("words.")}
 
-    def odds(self, words: Sequence[Sequence[int]], shapes: Sequence[Sequence[float]]) -> Matrix:
+    def odds(
+        self,
+        words: Sequence[Sequence[int]],
+        shapes: Sequence[Sequence[float]],
+        vectors: Sequence[Vector | None] | None = None,
+    ) -> Matrix:
         """Logarithms of the odds, one a unit of one message."""
         held = self._rest
-        vectors = np.stack([self._words[row].sum(axis=0) / max(len(row), WORDS_MIN) ** 0.5 for row in words])
-        seen = np.hstack([vectors, np.array(shapes, dtype=np.float32)])
+        spelt = np.stack([self._words[row].sum(axis=0) / max(len(row), WORDS_MIN) ** 0.5 for row in words])
+        meant = np.tanh(self._given(len(words), vectors) @ held["meant.weight"].T + held["meant.bias"])
+        seen = np.hstack([spelt, np.array(shapes, dtype=np.float32), meant])
         inner = np.tanh(seen @ held["inner.weight"].T + held["inner.bias"])
         forward = self._read(inner, "")
         backward = self._read(inner[::-1], "_reverse")[::-1]
         both = np.hstack([forward, backward, inner])
         return np.asarray((both @ held["out.weight"].T + held["out.bias"])[:, 0], dtype=np.float32)
+
+    def _given(self, count: int, vectors: Sequence[Vector | None] | None) -> Matrix:
+        given = np.zeros((count, self._rest["meant.weight"].shape[1]), dtype=np.float32)
+        for place, vector in enumerate(vectors or ()):
+            if vector is not None:
+                given[place] = VECTOR_SCALE * np.asarray(vector)
+        return given
 
     def _read(self, inner: Matrix, direction: str) -> Matrix:
         """The states of a gated recurrent unit (Cho et al. 2014, as PyTorch computes it) behind each unit."""

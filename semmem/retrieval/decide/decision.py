@@ -52,7 +52,7 @@ TOLD_SHARE = 0.9
 STANDING_LEAST = 0.5
 """Of the first three kinds together."""
 RECALL_LENIENCY = 0.5
-"""How much lower the cut of a memory is for a question that asks to be reminded: the answer is one of these or none."""
+"""How much lower the cut is where a question that asks to be reminded would be shown nothing."""
 LOGIT_WEIGHT = 0.3
 """Of a memory's log-odds, in units of cosine: they order what is nearly as near."""
 READ_MAX = 200
@@ -162,7 +162,9 @@ class Decision:
             logits = logits + (shifts if is_all else shifts[places])
         shown = held(here)
         if request.is_served:
-            cut = PROFILE_CUT if request.lists_profile else self.cut - RECALL_LENIENCY * float(about[RECALL])
+            cut = PROFILE_CUT if request.lists_profile else self.cut
+            if logits.max() < cut:
+                cut -= RECALL_LENIENCY * float(about[RECALL])
             shown = shown | (logits >= np.float32(cut))
         if is_all:
             return Verdict(shown, known.standing, logits, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from semmem.extraction.voice.hearing import Heard
+from semmem.extraction.voice.hearing import NOTHING_EMBEDDED, Embedded, Heard
 from semmem.memory import Fact, Memory
 from semmem.ports.learning import Batch, Reviewed
 
@@ -29,6 +29,6 @@ class GivenFacts:
         return Reviewed(found, frozenset(place for place, note in enumerate(self.notes) if note in self.wrong))
 
 
-def all_own(text: str) -> Heard:
+def all_own(text: str, embedded: Embedded = NOTHING_EMBEDDED) -> Heard:
     """For tests of what becomes of facts: whose voice it is, is the business of test_voice."""
     return Heard(text, alone=True)

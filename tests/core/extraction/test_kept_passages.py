@@ -124,7 +124,7 @@ async def test_what_says_something_lasting_weighs_more(world: World) -> None:
 async def test_a_message_in_which_somebody_else_speaks_is_not_kept() -> None:
     pasted = 'Translate this:\n\n"Dear Sir, I am allergic to peanuts and live in Oslo. Yours, Tom"'
     turns = (Turn("t1", ADA, 1, pasted, NOW), Turn("t2", ADA, 2, "I live in Ghent.", NOW))
-    read = Reader().read(Batch("b", ADA, turns, (), "size", attempt=1))
+    read = Reader().read_with(Batch("b", ADA, turns, (), "size", attempt=1))
     assert [turn.id for turn in read.own_turns] == ["t2"]
 
 

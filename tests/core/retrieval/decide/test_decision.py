@@ -117,10 +117,11 @@ def test_a_request_below_its_cut_is_shown_nothing() -> None:
     assert judged(made(wanted=0.1), topics(0.9)).shown.tolist() == [True]
 
 
-def test_whoever_asks_to_be_reminded_is_shown_a_little_more() -> None:
-    memories = topics(0.3 - RECALL_LENIENCY / COSINE_WEIGHT + 0.01, 0.3 - RECALL_LENIENCY / COSINE_WEIGHT - 0.01)
-    assert judged(made(of="recall"), memories).shown.tolist() == [True, False]
-    assert judged(made(of="advice"), memories).shown.tolist() == [False, False]
+def test_whoever_asks_to_be_reminded_and_would_find_nothing_is_shown_a_little_more() -> None:
+    least = 0.3 - RECALL_LENIENCY / COSINE_WEIGHT
+    assert judged(made(of="recall"), topics(least + 0.01, least - 0.01)).shown.tolist() == [True, False]
+    assert judged(made(of="recall"), topics(0.9, least + 0.01)).shown.tolist() == [True, False]
+    assert judged(made(of="advice"), topics(least + 0.01)).shown.tolist() == [False]
 
 
 @pytest.mark.parametrize("purpose", ["knowledge", "task", "courtesy"])
