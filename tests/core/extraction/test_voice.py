@@ -194,8 +194,9 @@ def test_beside_somebody_elses_text_what_introduces_it_is_not_about_the_user(mon
 
 
 def test_in_a_long_message_it_takes_more_to_be_sure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hearing, "_weights", lambda _: Odds(1.2, -3.0))
-    assert heard("I cook. I run.").mixed
+    for odd, mixed in ((0.4, False), (0.6, True)):
+        monkeypatch.setattr(hearing, "_weights", lambda _, odd=odd: Odds(odd, -3.0))
+        assert heard("I cook. I run.").mixed == mixed
     monkeypatch.setattr(hearing, "_weights", lambda _: Odds(1.2, *[-3.0] * 9))
     assert not heard("I cook. " * 10).mixed
     monkeypatch.setattr(hearing, "_weights", lambda _: Odds(2.6, *[-3.0] * 9))
