@@ -635,6 +635,8 @@ NEEDLESS: Mapping[str, str] = {
     "extraction.at_once.AtOnce.learn": _WAITS,
     "extraction.at_once.provisional_id": _SAME_TEXT,
     "extraction.reading.Read.weighed": _VALUES,
+    "extraction.reading.Reader.read": _WAITS,
+    "extraction.reading.Reader.turns": _WAITS,
     "extraction.voice.hearing.save": _NAMES,
     "retrieval.ledger.truth.Changes.said_back": _VALUES,
     "retrieval.ledger.truth.Changes.to_say_back": _VALUES,
