@@ -109,7 +109,8 @@ class Learning:
             return await self._give_up(batch, failed)
         one.told = await self.settling.of(batch.scope.user, batch.turns)  # a model takes its time
         if any(turn.id in one.told.shut for turn in read.shown.turns):
-            read = await self.reader.read(one.told.readable(batch))
+            # no wait for vectors: what is shut meanwhile would be missed
+            read = await asyncio.to_thread(self.reader.read_with, one.told.readable(batch), read.embedded)
         await self._apply(one, read.weighed(facts), wrong, read.said)
         if self.unlearning is not None:
             for placed, _ in await self.unlearning.obey(read.forget, hold=batch.id, now=self.storing.clock()):

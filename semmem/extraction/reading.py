@@ -12,10 +12,10 @@ from pathlib import Path
 
 from msgspec import structs
 
+from semmem.extraction.lasting.classifier import SIGNATURES
 from semmem.extraction.voice.hearing import (
     DETAIL,
     NOTHING_EMBEDDED,
-    SIGNATURES,
     Embedded,
     Heard,
     heard,
@@ -123,11 +123,12 @@ class ForgetRequest:
 class Read:
     """``shown``: the batch as an extractor sees it. ``said``: the words in it, which ground facts. ``forget``: what the
     user asks to be forgotten, in messages in which nobody else speaks; these orders are not in ``shown``, and nor is
-    what the user asks to keep out."""
+    what the user asks to keep out. ``embedded``: what the voices were told by, for reading what is left of it again."""
 
     shown: Batch
     said: SourceText
     forget: tuple[ForgetRequest, ...] = ()
+    embedded: Embedded = NOTHING_EMBEDDED
 
     @property
     def own_turns(self) -> list[Turn]:
@@ -178,7 +179,7 @@ class Reader:
         shown = replace(batch, turns=turns, context=before, mixed=mixed, doubted=doubted)
         orders = [(turn, asked) for turn, one, asked in found if one.alone or asked.single]
         forget = [ForgetRequest(turn, subject) for turn, asked in orders for subject in asked.forget]
-        return Read(shown, SourceText(text_of(turns), text_of(before)), tuple(forget))
+        return Read(shown, SourceText(text_of(turns), text_of(before)), tuple(forget), embedded)
 
     def _turns(self, turns: Sequence[Turn], embedded: Embedded) -> tuple[Turn, ...]:
         return _spoken((turn, self._heard(turn, embedded)[1]) for turn in turns)

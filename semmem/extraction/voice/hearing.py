@@ -154,8 +154,8 @@ it is. With SURE_LEAST in place of 0, of 261 pasted messages none more went thro
 were taken (5)."""
 SURE_LED = 0.0
 """The same behind a line that ends with a colon: it says that what follows is somebody's text, or a list of one's own,
-which the odds tell apart: of 728 messages of users' own that the model had not learnt from it took none, of 68 messages
-of RealMem with such a line 8, 7 of them pasted."""
+which the odds tell apart: with earlier weights, of 728 messages of users' own that they were not learnt from it took
+none, of 68 messages of RealMem with such a line 8, 7 of them pasted."""
 OTHERS_MIN = -2.0
 """The least for any other unit of a message in which one surely is: a text has more than one."""
 DETAIL_MIN = -3.5
@@ -191,7 +191,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Vectors of units by their text, of an embedder of that signature, one of SIGNATURES. What is missing was not
+    """Vectors of units by their text, of an embedder of that signature, which has weights. What is missing was not
     embedded, and is told by its words alone."""
 
     signature: str = ""
@@ -259,11 +259,6 @@ def _joined(text: str, own: list[Unit]) -> str:
     return "".join(parts).strip("\n")
 
 
-SIGNATURES = (
-    "sentence-transformers/multilingual-e5-small/384/int8",
-    "sentence-transformers/all-MiniLM-L6-v2/384/fp32",
-)
-"""Of the embedders whose vectors the weights were trained on; those of any other mean nothing here."""
 WEIGHTS_FILE = Path(__file__).with_name("weights.npz")
 WORD_SIZE, VECTOR_SIZE, INNER_SIZE, STATE_SIZE = 32, 32, 64, 32
 WORDS_MIN = 4
@@ -284,8 +279,8 @@ class Weights:
     """The odds that a unit of a message is not the user's own voice; what ``save`` has written.
 
     A small recurrent network reads the units in both directions: each is its words (hashed, a vector each), its shape
-    and, where it was embedded, its vector. It was taught without some of the vectors as well, so that it knows any
-    language that it was taught without an embedder. The weights come from ``training/train_voice.py``."""
+    and, where it was embedded, its vector. It was taught with some vectors missing, so it needs none. The weights come
+    from ``training/train_voice.py``."""
 
     def __init__(self, file: Path) -> None:
         with np.load(file) as held:

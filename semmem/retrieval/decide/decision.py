@@ -163,7 +163,7 @@ class Decision:
         shown = held(here)
         if request.is_served:
             cut = PROFILE_CUT if request.lists_profile else self.cut
-            if logits.max() < cut:
+            if not request.lists_profile and logits.max() < cut:
                 cut -= RECALL_LENIENCY * float(about[RECALL])
             shown = shown | (logits >= np.float32(cut))
         if is_all:

@@ -1,5 +1,6 @@
-"""Real journals, opened for a test and closed after it."""
+"""Real journals and the shipped embedder, opened for tests and closed after them."""
 
+from tests.support.shipped import embedder
 from tests.support.traced_journal import journal, journals
 
-__all__ = ["journal", "journals"]
+__all__ = ["embedder", "journal", "journals"]

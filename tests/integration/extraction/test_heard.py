@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
+from semmem.extraction.lasting.classifier import SIGNATURES
 from semmem.extraction.reading import UNITS_PER_BATCH_MAX, Read, Reader
-from semmem.extraction.voice.hearing import SIGNATURES, UNITS_EMBEDDED_MAX, heard, to_embed
+from semmem.extraction.voice.hearing import UNITS_EMBEDDED_MAX, heard, to_embed
 from semmem.memory import Scope, Turn, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 from semmem.ports.learning import Batch
 from tests.support.fakes import HeldEmbedder
-from tests.support.shipped import shipped_embedder
 
 TOLD = "I am not allergic to peanuts any more."
 SOMEBODY_ELSES = "Grandpa's diary, page one. I am allergic to bees and I live in Cork."
@@ -58,14 +55,6 @@ OWN = (
 )
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def embedder() -> AsyncIterator[Embedder]:
-    made = shipped_embedder()
-    await made.open()
-    yield made
-    await made.close()
-
-
 def batch(*texts: str) -> Batch:
     turns = tuple(Turn(text, Scope("ann"), place, text, 0.0) for place, text in enumerate(texts))
     return Batch("b", Scope("ann"), turns, turns[:1], "test", attempt=1)
@@ -83,6 +72,13 @@ async def test_vectors_hear_somebody_else_where_words_do_not(embedder: Embedder)
     assert read.shown.mixed == {SOMEBODY_ELSES}
     texts = [turn.user_text for turn in (*read.shown.turns, *read.shown.context, *await reader.turns(one.turns))]
     assert not any("bees" in text for text in texts)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_read_again_needs_no_embedder(embedder: Embedder) -> None:
+    reader, one = Reader(embedder), batch(SOMEBODY_ELSES)
+    read = await reader.read(one)
+    assert reader.read_with(one, read.embedded).shown == read.shown != reader.read_with(one).shown
 
 
 @pytest.mark.parametrize("text", [*PASTED, STATEMENT])

@@ -20,7 +20,6 @@ from semmem.extraction.work import InThread
 from semmem.memory import CONTRADICTED, UNSETTLED, Fact, Memory, MemoryStatus, MemoryType, Scope, Turn
 from semmem.ports.embedder import Embedder
 from semmem.text.quoting import unquoted
-from tests.support.shipped import shipped_embedder
 from tests.support.traced_journal import journals_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -28,14 +27,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 NOW = 1_000_000.0
 HOUR_S = 3600.0
 SEMANTIC, EPISODIC = MemoryType.SEMANTIC, MemoryType.EPISODIC
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def embedder() -> AsyncIterator[Embedder]:
-    opened = shipped_embedder()
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 class Ann:

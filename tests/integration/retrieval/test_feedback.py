@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
-import pytest_asyncio
 
 from semmem.memory import Memory, MemoryType, Scope
 from semmem.ports.embedder import Embedder
@@ -16,7 +14,6 @@ from semmem.retrieval.decide.trained import SHIPPED, SHIPPED_READER, Reader, Tra
 from semmem.retrieval.feedback import Votes
 from semmem.retrieval.index.memory_index import MemoryIndex
 from semmem.retrieval.search import ResolvedQuery, Strategy, best_of
-from tests.support.shipped import shipped_embedder
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -100,14 +97,6 @@ class Person:
             self._index, query, await self._embedder.embed(text), Decision(self._trained, votes, self._reader)
         )
         return [hit.memory.content for hit in found.hits if hit.memory.id not in found.cuts][:LINES]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def embedder() -> AsyncIterator[Embedder]:
-    made = shipped_embedder()
-    await made.open()
-    yield made
-    await made.close()
 
 
 async def played(embedder: Embedder, script: Script) -> Person:
