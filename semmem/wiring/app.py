@@ -99,7 +99,8 @@ class App:
             self._begin(parts)
             await self._unless_fatal("wait for the embedder", self._embedder_tried)
             await self._unless_fatal("wait for the store", parts.store.tried)
-            _settle()
+            gc.collect()  # beyond the collector's reach from now on: a full collection of what start-up made takes
+            gc.freeze()  # 0.3 to 0.7 s, longer than Envoy waits, and none of it ever becomes garbage
             await self._front.server.set_serving(True)
             self._serves = True
             try:
@@ -114,8 +115,6 @@ class App:
     async def until(self, stop: asyncio.Event) -> None:
         """Wait to be stopped. Raises a failure that waiting will not mend."""
         await self._unless_fatal("stop", stop)
-
-    # --- start -------------------------------------------------------------------------------------------------------
 
     async def _open_doors(self, parts: Parts, stack: AsyncExitStack) -> Addresses:
         settings, spawn, tracer = self._settings, self._tasks.spawn, self._tracing.tracer
@@ -169,6 +168,7 @@ class App:
             ("loop lag", lambda: watch_loop(self._metrics.loop_lag_seconds, lambda: self._announce.requests)),
             ("samples", self._samples.run),
             ("erasures", lambda: erasing.finish_pending(parts.erasure, settings.erasure.retry_s)),
+            ("reindex", lambda: self._unless_unfit(parts.reindexing.run, after=self._embedder_tried)),
         ):
             self._tasks.keep(name, work)
         if parts.opened.news is not None:
@@ -179,7 +179,6 @@ class App:
             self._tasks.keep("vectors of conversations", placer.run)
         if self._tracing.export is not None:
             self._tasks.keep("traces", self._tracing.export.run)
-        self._tasks.keep("reindex", lambda: self._unless_unfit(parts.reindexing.run, after=self._embedder_tried))
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
         if settings.memory.hot_cache.warm_users:
@@ -222,8 +221,6 @@ class App:
         if self._fatal.done():
             self._fatal.result()
 
-    # --- state -------------------------------------------------------------------------------------------------------
-
     def _ready(self, parts: Parts) -> dict[str, str | None]:
         """What is wrong with each that must be right, None: nothing. Ready is: what users say is accepted and kept.
 
@@ -250,8 +247,6 @@ class App:
             **({} if news is None else {"news": lambda: news.changes.is_up}),
         }
 
-    # --- end ---------------------------------------------------------------------------------------------------------
-
     async def _drain(self, parts: Parts) -> None:
         """Nothing that was accepted is lost: streams end first, then the journal's queue, then what is being learnt."""
         self.reloading.end()
@@ -271,13 +266,3 @@ class App:
 def _journal_trouble(parts: Parts) -> str | None:
     """By the last look at it, and by the last commit, which knows of limits and locks that a look does not meet."""
     return parts.housekeeping.journal_trouble or (CANNOT_WRITE if parts.writer.fails else None)
-
-
-def _settle() -> None:
-    """Put what start-up made beyond the collector's reach.
-
-    With the embedding library loaded a full collection looks at half a million objects and takes 0.3 to 0.7 s, longer
-    than Envoy waits; none of them ever becomes garbage.
-    """
-    gc.collect()
-    gc.freeze()
