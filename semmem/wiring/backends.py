@@ -197,7 +197,10 @@ def tracing(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Trac
     stack.push_async_callback(threads.close)
     stack.callback(export.close)  # before the threads: it ends what they wait for
     user_hmac_secret = rules.user_hmac_secret.get_secret_value().encode()
-    telling = rules.fill(Telling, user_hmac_secret=user_hmac_secret, store_id=_store_id(settings))
+    memory = settings.memory
+    names = {"milvus": memory.milvus.collection, "qdrant": memory.qdrant.collection}
+    store_id = names.get(memory.backend, memory.backend)
+    telling = rules.fill(Telling, user_hmac_secret=user_hmac_secret, store_id=store_id)
     resource = {  # what every trace says of this process; the id tells replicas apart, and means nothing beyond
         "service.name": rules.service_name,
         "service.version": __version__,
@@ -205,9 +208,3 @@ def tracing(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Trac
     }
     tracer = OtelTracer(export, ratio=rules.sample_ratio, telling=telling, resource=resource)
     return Tracing(tracer, export)
-
-
-def _store_id(settings: Settings) -> str:
-    memory = settings.memory
-    names = {"milvus": memory.milvus.collection, "qdrant": memory.qdrant.collection}
-    return names.get(memory.backend, memory.backend)

@@ -298,16 +298,11 @@ def adopt(settings: Settings, left: Path, progress: Progress) -> dict[str, Any]:
     own = settings.journal_file
     if not settings.journal.url and own.exists() and own.samefile(path):
         raise BackupError(f"{path} is the configured journal itself")
-    return asyncio.run(
-        _adopt(
-            SqlJournal(path), configured_journal(settings), progress, settings.conversations.fill(ConversationLimits)
-        )
-    )
+    return asyncio.run(_adopt(settings, SqlJournal(path), progress))
 
 
-async def _adopt(
-    abandoned: SqlJournal, going_on: SqlJournal, progress: Progress, kept: ConversationLimits
-) -> dict[str, Any]:
+async def _adopt(settings: Settings, abandoned: SqlJournal, progress: Progress) -> dict[str, Any]:
+    going_on, kept = configured_journal(settings), settings.conversations.fill(ConversationLimits)
     await abandoned.open()
     try:
         await going_on.open()

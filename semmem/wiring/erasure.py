@@ -89,23 +89,17 @@ def erasure(
     waiting: WaitingWords,
     embedder: Embedder,
     announce: Announce,
-    elsewhere: Elsewhere | None = None,
 ) -> Erasure:
-    rules = settings.erasure
+    """``elsewhere`` is None where nobody can share the journal."""
+    rules, marks, elsewhere = settings.erasure, hidden.marks, None
+    if settings.journal.url:
+        settle_s, obey_s = rules.wait_s, rules.replicas_wait_s
+        elsewhere = rules.fill(Elsewhere, backends.journal, marks, here, settle_s=settle_s, obey_s=obey_s)
     known = backends.store, hidden.everything, backends.journal
-    sparing = rules.fill(Sparing, *known, embedder, hides=hidden.marks.cover, clock=time.time)
+    sparing = rules.fill(Sparing, *known, embedder, hides=marks.cover, clock=time.time)
     return rules.fill(
-        Erasure, *known, hidden.marks, here, waiting, sparing, clock=time.time, announce=announce, elsewhere=elsewhere
+        Erasure, *known, marks, here, waiting, sparing, clock=time.time, announce=announce, elsewhere=elsewhere
     )
-
-
-def elsewhere(settings: Settings, backends: Backends, hidden: HidingStore, here: Here) -> Elsewhere | None:
-    """None where nobody can share the journal."""
-    rules = settings.erasure
-    if not settings.journal.url:
-        return None
-    settle_s, obey_s = rules.wait_s, rules.replicas_wait_s
-    return rules.fill(Elsewhere, backends.journal, hidden.marks, here, settle_s=settle_s, obey_s=obey_s)
 
 
 async def finish_pending(erasure: Erasure, retry_s: float) -> None:

@@ -24,13 +24,9 @@ from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.maintenance import Maintenance, MaintenanceRules
 from semmem.wiring.backends import Backends
 
-STORE_RETRY_S = 2.0
 NOBODY = Scope("\x1f")
 """A user who cannot be: names are free of control characters."""
-WARMING_S = 10.0
-"""So long a store that was opened is waited for, until it is quick."""
 WARMING_TRIES = 20
-WARMING_PAUSE_S = 0.05
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +36,8 @@ class StoreWatch:
     """Opens the store, and knows since the last look whether it answers and can write.
 
     ``disk``: the store, when it needs a disk of this machine. ``tried`` is set when it was tried to open it.
-    ``dimension``: of its vectors. ``quick_s``: how long an answer may take when it is
-    warm; it is waited for at most ``warming_s``, with ``pause_s`` between tries.
+    ``dimension``: of its vectors. ``quick_s``: how long an answer may take when it is warm; it is waited for at most
+    ``warming_s``, with ``pause_s`` between tries.
     """
 
     store: Store
@@ -49,9 +45,9 @@ class StoreWatch:
     _: KW_ONLY
     dimension: int
     quick_s: float = math.inf
-    retry_s: float = STORE_RETRY_S
-    warming_s: float = WARMING_S
-    pause_s: float = WARMING_PAUSE_S
+    retry_s: float = 2.0
+    warming_s: float = 10.0
+    pause_s: float = 0.05
     clock: Callable[[], float] = time.monotonic
     tried: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     answers: bool = field(init=False, default=False)

@@ -99,11 +99,8 @@ class Parts:
             forget_requests=forget_requests,
         )
         self.unread = here.unread
-        elsewhere = erasing.elsewhere(settings, backends, hidden, here)
         waiting = learning.waiting_words(settings, self.patient)
-        self.erasure = erasing.erasure(
-            settings, backends, hidden, here, waiting, self.patient.embedder, announce, elsewhere
-        )
+        self.erasure = erasing.erasure(settings, backends, hidden, here, waiting, self.patient.embedder, announce)
         self.purging = Purging([journal, opened.store_backend])
         self.snapshots = backup.snapshots(settings, opened)
         self.housekeeping = HousekeepingLoop(
@@ -130,7 +127,7 @@ class Parts:
         self.usage = Recording(settings, journal)
         self.conversations = ConversationRecord(settings, journal)
         self.replicas: Replicas | None = None
-        if elsewhere is not None:  # else nobody can share the journal
+        if (elsewhere := self.erasure.elsewhere) is not None:  # else nobody can share the journal
             self.replicas = Replicas(
                 journal,
                 self.erasure,

@@ -14,6 +14,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from semmem.backends.sql.database import DEAF, DUE, ERASED, MISSED, OBEYED, SWITCHED
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background import Outage, Tasks
+from semmem.background.tasks import ends_within
 from semmem.config.settings import Settings
 from semmem.lifecycle.change_news import ChangeNews, ListeningBus, NewsBus
 from semmem.lifecycle.elsewhere import Elsewhere
@@ -80,11 +81,7 @@ class News:
 
     async def last_word(self) -> None:
         """What is not told yet, as far as that can be done soon."""
-        try:
-            async with asyncio.timeout(LAST_WORD_S):
-                await self.changes.tell()
-        except TimeoutError:
-            pass
+        await ends_within(self.changes.tell(), LAST_WORD_S)
 
 
 def news(
@@ -169,16 +166,14 @@ class Replicas:
             self._look.set()
         if word == OBEYED:
             self.elsewhere.obeyed()
-        if self.news is not None and self.news.listening is None:
-            self._tell(self.news.changes, word)
-
-    def _tell(self, changes: ChangeNews, word: str) -> None:
+        if self.news is None or self.news.listening is not None:
+            return
         if word == MISSED:
-            changes.connected()
+            self.news.changes.connected()
         elif word == DEAF:
-            changes.lost("PostgreSQL is not heard")
+            self.news.changes.lost("PostgreSQL is not heard")
         else:
-            changes.heard(word)
+            self.news.changes.heard(word)
 
     async def _live(self) -> None:
         while True:
@@ -195,9 +190,7 @@ class Replicas:
     async def _obey(self) -> None:
         """As soon as there is news, and where there should have been some."""
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.lost_s / SIGNS_OF_LIFE):
-                    await self._look.wait()
+            await ends_within(self._look.wait(), self.lost_s / SIGNS_OF_LIFE)
             self._look.clear()
             try:
                 await self.elsewhere.obey(self.erasure.is_own)

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -65,6 +65,9 @@ from semmem.wiring.maintenance import lifetime_s, quota
 from semmem.wiring.parts import LearningSide, Parts, Up, engine, learning_side
 from semmem.wiring.reload import Reloading
 
+if TYPE_CHECKING:
+    from semmem.management.mcp_doors import Tools
+
 LISTENER_END_S = 5.0
 
 
@@ -78,12 +81,6 @@ class Serving:
     processor: ExternalProcessor
     api: FastAPI
     making: Making
-
-
-class Tools(Protocol):
-    """Routes that every API gets."""
-
-    def add_to(self, api: FastAPI) -> None: ...
 
 
 @dataclass(eq=False)
@@ -150,8 +147,7 @@ class Workshop:
             open_streams=self._open_streams,
             tracer=self.tracer,
         )
-        api, making_states = self._api(settings, backends), making(settings, backends)
-        return Serving(settings, learning, turns, processor, api, making_states)
+        return Serving(settings, learning, turns, processor, self._api(settings, backends), making(settings, backends))
 
     def _exchange(self, settings: Settings, backends: Backends, turns: TurnRecorder, work: BodyWork) -> Exchange:
         parts, finds = self.parts, request.recall(settings, backends, self.announce, self.spawn)
@@ -263,11 +259,11 @@ class Workshop:
 # --- what serves at the moment, and the listeners that it stands behind -----------------------------------------------
 
 
+@dataclass(eq=False)
 class CurrentApi:
     """An ASGI application. A call is answered to its end by the one that it began with."""
 
-    def __init__(self, application: ASGIApp) -> None:
-        self.application = application
+    application: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.application(scope, receive, send)
@@ -317,7 +313,7 @@ async def _nobody(_scope: object, _receive: object, _send: object) -> None:
 
 
 def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServer:
-    """The ext_proc server, not started. Raises OSError naming a file that cannot be read."""
+    """Not started. Raises OSError naming a file that cannot be read."""
     grpc = settings.listeners.grpc
     credentials = None  # plain text
     if (tls := grpc.tls).cert_file:

@@ -189,7 +189,14 @@ async def run(
     """All that can be done; how it ended. ``back``: only to a former collection that is still kept. Raises OSError and
     SemmemError."""
     async with AsyncExitStack() as stack:
-        moving, store = await _opened(settings, stack)
+        journal = await opened_journal(settings, stack)
+        embedder = await asyncio.to_thread(models.embedder, settings)
+        stack.push_async_callback(embedder.close)
+        store = movable(settings, embedder, journal, may_move=True)
+        stack.push_async_callback(store.close)
+        await embedder.open()
+        await store.open()
+        moving = reindexing(settings, store, embedder, journal)
         if back and (store.target is None or not await store.target.store.users()):
             raise StoreError(f"no collection of {settings.memory.embedding.model} is kept to go back to")
         if drop:
@@ -199,17 +206,6 @@ async def run(
         told = await moving.status()
         say(told)
         return told
-
-
-async def _opened(settings: Settings, stack: AsyncExitStack) -> tuple[Reindexing, MovableStore]:
-    journal = await opened_journal(settings, stack)
-    embedder = await asyncio.to_thread(models.embedder, settings)
-    stack.push_async_callback(embedder.close)
-    store = movable(settings, embedder, journal, may_move=True)
-    stack.push_async_callback(store.close)
-    await embedder.open()
-    await store.open()
-    return reindexing(settings, store, embedder, journal), store
 
 
 async def _to_the_end(reindexing: Reindexing, say: Say) -> None:
