@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -23,8 +22,17 @@ class ExtProcServer:
         self, processor: ExternalProcessor, *, address: str, message_bytes_max: int, credentials: Any = None
     ) -> None:
         self._processor = processor
-        self._server = grpc.aio.server(options=server_options(message_bytes_max))
-        self._server.add_generic_rpc_handlers((_handlers(self._serve),))
+        self._server = grpc.aio.server(
+            options=[  # the default message limit of 4 MiB would make every longer chat pass without memory
+                ("grpc.max_receive_message_length", message_bytes_max),
+                ("grpc.max_send_message_length", message_bytes_max),
+                ("grpc.http2.min_ping_interval_without_data_ms", 5000),  # else Envoy's keepalive is answered by GOAWAY
+                ("grpc.http2.max_ping_strikes", 0),
+                ("grpc.so_reuseport", 0),  # a second semmem on the same port is a mistake, and should say so
+            ]
+        )
+        process = grpc.stream_unary_rpc_method_handler(self._serve)  # bytes on both sides; see the service
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {"Process": process}),))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._address = address
@@ -40,17 +48,15 @@ class ExtProcServer:
     async def start(self) -> str:
         """Bind and serve, not yet healthy; the address with the port that was chosen. Raises OSError naming it."""
         try:
-            port = self._bind()
+            if self._credentials is None:
+                port = self._server.add_insecure_port(self._address)
+            else:
+                port = self._server.add_secure_port(self._address, self._credentials)
         except RuntimeError:
             raise OSError(f"cannot listen for gRPC on {self._address}: is it in use?") from None
         await self.set_serving(False)
         await self._server.start()
         return self._address if self._address.startswith("unix:") else f"{self._address.rpartition(':')[0]}:{port}"
-
-    def _bind(self) -> int:
-        if self._credentials is None:
-            return int(self._server.add_insecure_port(self._address))
-        return int(self._server.add_secure_port(self._address, self._credentials))
 
     async def set_serving(self, serving: bool) -> None:
         status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
@@ -61,24 +67,3 @@ class ExtProcServer:
         """Refuse new streams, let running ones end for ``grace_s`` seconds, then cancel them."""
         await self.set_serving(False)
         await self._server.stop(grace_s)
-
-
-def server_options(message_bytes_max: int) -> list[tuple[str, int]]:
-    """Measured against a real Envoy: without the ping options its keepalive is answered by GOAWAY; the default
-    message limit of 4 MiB would make every longer chat pass without memory."""
-    return [
-        ("grpc.max_receive_message_length", message_bytes_max),
-        ("grpc.max_send_message_length", message_bytes_max),
-        ("grpc.http2.min_ping_interval_without_data_ms", 5000),
-        ("grpc.http2.max_ping_strikes", 0),
-        ("grpc.so_reuseport", 0),  # a second semmem on the same port is a mistake, and should say so
-    ]
-
-
-def _handlers(serve: Callable[[Any, Any], Awaitable[bytes]]) -> Any:
-    method = grpc.stream_unary_rpc_method_handler(  # see the service: the last message is returned
-        serve,
-        request_deserializer=None,
-        response_serializer=None,  # bytes on both sides
-    )
-    return grpc.method_handlers_generic_handler(SERVICE, {"Process": method})

@@ -181,15 +181,12 @@ class ExternalProcessor:
             del message  # its copy of the body
             self._count(result, started, span)  # before the last word: Envoy may end the stream with it
             result = _placed(result, span)
-            reply = body_reply(result) if result.body is None else await self._replying(result, result.body)
+            reply = await self._work.do(len(result.body or b""), partial(body_reply, result))
             if not self._single_filter or result.ticket is None:
                 await stream.end(reply)
                 return
             await stream.write(reply)
         await self._follow(result.ticket, stream)
-
-    async def _replying(self, result: RequestResult, body: bytes) -> bytes:
-        return await self._work.do(len(body), partial(body_reply, result))
 
     def _count(self, result: RequestResult, started: float, span: Span = NOT_RECORDED) -> None:
         seconds = time.perf_counter() - started
@@ -351,13 +348,9 @@ def _feed_last(observation: Observation, message: Any) -> None:
 async def _ask_for_time(stream: Any, message_timeouts: MessageTimeouts, extra_s: float) -> None:
     """Have Envoy wait longer for the answer to this message. It allows that once per message, up to its own
     max_message_timeout, and ignores it where that is not set."""
-    wanted_s = message_timeouts.message_timeout_s + extra_s
-    if (
-        message_timeouts.phase_s + extra_s < message_timeouts.message_timeout_s
-        or wanted_s > message_timeouts.max_message_timeout_s
-    ):
-        return
-    await stream.write_ahead(more_time(wanted_s))
+    usual_s = message_timeouts.message_timeout_s
+    if usual_s <= message_timeouts.phase_s + extra_s and usual_s + extra_s <= message_timeouts.max_message_timeout_s:
+        await stream.write_ahead(more_time(usual_s + extra_s))
 
 
 async def _continue(message: pb.ProcessingRequest, stream: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,37 +12,20 @@ import grpc
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TlsFiles:
     """PEM files: semmem's certificate chain and key; with ``client_ca`` only clients that it signed are let in."""
 
     certificate: Path
     key: Path
     client_ca: Path | None = None
-
-
-def server_credentials(files: TlsFiles) -> Any:
-    """Credentials for a gRPC server. Raises OSError naming the file that cannot be read.
-
-    The files are looked at before every handshake; when they changed and can be read, the new certificate is used from
-    then on, and connections that exist stay as they are. Files that cannot be read change nothing.
-    """
-    reader = _Reader(files)
-    return grpc.dynamic_ssl_server_credentials(
-        reader.read(), reader.if_changed, require_client_authentication=files.client_ca is not None
-    )
-
-
-class _Reader:
-    def __init__(self, files: TlsFiles) -> None:
-        self._files = files
-        self._seen: tuple[tuple[int, int], ...] = ()
+    _seen: tuple[tuple[int, int], ...] = field(init=False, default=())
 
     def read(self) -> Any:
         stamps = self._stamps()
         configuration = grpc.ssl_server_certificate_configuration(
-            [(self._files.key.read_bytes(), self._files.certificate.read_bytes())],
-            root_certificates=self._files.client_ca.read_bytes() if self._files.client_ca else None,
+            [(self.key.read_bytes(), self.certificate.read_bytes())],
+            root_certificates=self.client_ca.read_bytes() if self.client_ca else None,
         )
         self._seen = stamps
         return configuration
@@ -61,5 +44,16 @@ class _Reader:
 
     def _stamps(self) -> tuple[tuple[int, int], ...]:
         """Modification time and inode of each file: a renewed secret is another file, whatever its time says."""
-        paths = [path for path in (self._files.certificate, self._files.key, self._files.client_ca) if path]
-        return tuple((stat.st_mtime_ns, stat.st_ino) for stat in (path.stat() for path in paths))
+        stats = [path.stat() for path in (self.certificate, self.key, self.client_ca) if path]
+        return tuple((stat.st_mtime_ns, stat.st_ino) for stat in stats)
+
+
+def server_credentials(files: TlsFiles) -> Any:
+    """Credentials for a gRPC server. Raises OSError naming the file that cannot be read.
+
+    The files are looked at before every handshake; when they changed and can be read, the new certificate is used from
+    then on, and connections that exist stay as they are. Files that cannot be read change nothing.
+    """
+    return grpc.dynamic_ssl_server_credentials(
+        files.read(), files.if_changed, require_client_authentication=files.client_ca is not None
+    )

@@ -198,12 +198,5 @@ def metadata(result: RequestResult) -> struct_pb2.Struct:
     if result.switched:
         fields["switched_off"] = str(result.switched)
     struct = struct_pb2.Struct()
-    inner = struct.fields[NAMESPACE].struct_value
-    for name, value in fields.items():
-        if isinstance(value, bool):
-            inner.fields[name].bool_value = value
-        elif isinstance(value, str):
-            inner.fields[name].string_value = value
-        else:
-            inner.fields[name].number_value = value
+    struct.fields[NAMESPACE].struct_value.update(fields)
     return struct
