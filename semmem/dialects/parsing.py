@@ -77,16 +77,12 @@ def holds_more_than(limit: int, body: bytes) -> bool:
         piece = data[start : start + PIECE_BYTES]
         quotes, escaped = _quotes(piece, escaped=escaped)
         in_string = np.logical_xor.accumulate(quotes) ^ inside
-        counted += int(np.count_nonzero(_opens_a_value(piece) & ~in_string))
+        opens_a_value = (piece == _COMMA) | (piece == _BRACKET) | (piece == _BRACE)
+        counted += int(np.count_nonzero(opens_a_value & ~in_string))
         if counted > limit:
             return True
         inside = bool(in_string[-1])
     return False
-
-
-def _opens_a_value(piece: Bytes) -> Mask:
-    opens: Mask = (piece == _COMMA) | (piece == _BRACKET) | (piece == _BRACE)
-    return opens
 
 
 def _quotes(piece: Bytes, *, escaped: bool) -> tuple[Mask, bool]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from semmem.dialects.json_splice import UNREADABLE, Malformed, reason
-from semmem.memory import MEMORY_TYPES, Controls, Conversation, MemoryType, Message, Role
+from semmem.memory import MEMORY_TYPES, Controls, Conversation, Message, Role
 from semmem.ports.names import bounded, usable
 
 T = TypeVar("T")
@@ -104,10 +104,12 @@ def controls(top: Mapping[str, bytes]) -> Controls:
     limit = field_of(config, "retrieval_limit", INTEGER)
     threshold = field_of(config, "similarity_threshold", NUMBER)
     types = field_of(config, "memory_types", ARRAY)
+    known = (_MEMORY_TYPES[name] for name in types or () if isinstance(name, str) and name in _MEMORY_TYPES)
+    store = {field_of(config, "auto_store", BOOLEAN), field_of(top, "auto_store", BOOLEAN)}
     return Controls(
         enabled=field_of(config, "enabled", BOOLEAN),
-        auto_store=_both([field_of(config, "auto_store", BOOLEAN), field_of(top, "auto_store", BOOLEAN)]),
-        types=None if types is None else tuple(dict.fromkeys(_known_types(types))),
+        auto_store=False if False in store else True if True in store else None,
+        types=None if types is None else tuple(dict.fromkeys(known)),
         limit=None if limit is None else min(max(limit, 0), LIMIT_MAX),
         threshold=None if threshold is None else min(max(threshold, 0.0), 1.0),
         project=name_of(context, "project_id"),
@@ -116,14 +118,6 @@ def controls(top: Mapping[str, bytes]) -> Controls:
         or field_of(top, "user", STRING)
         or None,
     )
-
-
-def _both(said: list[bool | None]) -> bool | None:
-    return False if False in said else True if True in said else None
-
-
-def _known_types(names: list[Any]) -> list[MemoryType]:
-    return [_MEMORY_TYPES[name] for name in names if isinstance(name, str) and name in _MEMORY_TYPES]
 
 
 def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, place: str) -> T:

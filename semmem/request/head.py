@@ -70,10 +70,6 @@ def read_headers(pairs: Sequence[tuple[str, bytes]]) -> dict[str, tuple[str, ...
         once: dict[str, tuple[str, ...]] = {key.lower(): (raw.decode(),) for key, raw in pairs}
         if len(once) == len(pairs):  # no header twice, as nearly always
             return once
-    return _read_headers(pairs)
-
-
-def _read_headers(pairs: Sequence[tuple[str, bytes]]) -> dict[str, tuple[str, ...]]:
     values: dict[str, list[str]] = {}
     for key, raw in pairs:
         try:
