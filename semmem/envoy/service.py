@@ -26,31 +26,9 @@ from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
 from semmem._proto import semmem_ext_proc_pb2 as pb
-from semmem.envoy.wire import (
-    CONTINUE,
-    NOTHING,
-    RESPONSE_WANTED,
-    body_reply,
-    going_on,
-    header_values,
-    headers_reply,
-    more_time,
-    read_ticket,
-    request_head,
-    with_metadata,
-)
+from semmem.envoy import wire
 from semmem.exchange import Exchange, RequestResult
-from semmem.ports.events import (
-    Announce,
-    PromptReported,
-    RequestEnded,
-    StreamClosed,
-    StreamFailed,
-    StreamOpened,
-    StreamShed,
-    TurnEnded,
-    nobody_listens,
-)
+from semmem.ports import events
 from semmem.ports.spans import NO_TRACER, NOT_RECORDED, NOWHERE, RECORD_COUNT, Place, Span, Tracer
 from semmem.request.body_work import BodyWork
 from semmem.request.head import RequestHead
@@ -106,7 +84,7 @@ class ExternalProcessor:
         exchange: Exchange,
         limits: DoorLimits,
         *,
-        announce: Announce = nobody_listens,
+        announce: events.Announce = events.nobody_listens,
         single_filter: bool = False,
         message_timeouts: MessageTimeouts | None = None,
         work: BodyWork | None = None,
@@ -137,7 +115,7 @@ class ExternalProcessor:
             return
         role = "observe" if first.observability_mode else "mutate"
         if self._streams[role] >= self._limits[role]:
-            self._announce(StreamShed(role))
+            self._announce(events.StreamShed(role))
             return
         self._streams[role] += 1
         self._announce(_OPENED[role])
@@ -146,7 +124,7 @@ class ExternalProcessor:
         except grpc.aio.InternalError:  # reset while we wrote: the client left, or Envoy waited no longer
             log.debug("%s stream was reset", role)
         except Exception as error:  # the one last resort: the client's request must go on
-            self._announce(StreamFailed(role))
+            self._announce(events.StreamFailed(role))
             log.error("%s stream failed: %s in %s", role, type(error).__name__, _where(error))
         finally:
             self._streams[role] -= 1
@@ -159,14 +137,14 @@ class ExternalProcessor:
             await _end(first, stream)
             return
         started = time.perf_counter()
-        head = request_head(first)
+        head = wire.request_head(first)
         refusal = self._exchange.refuses(head, body_follows=not first.request_headers.end_of_stream)
         if refusal is not None:
             self._count(refusal, started)
-            await stream.end(headers_reply(head.own_headers, refusal))
+            await stream.end(wire.headers_reply(head.own_headers, refusal))
             return
         with self._tracer.begin("semmem.request", partial(_caller, head, stream)) as span:
-            await stream.write(headers_reply(head.own_headers, None))
+            await stream.write(wire.headers_reply(head.own_headers, None))
             with span.step("semmem.receive"):
                 message = await stream.read()
             if message is grpc.aio.EOF:
@@ -175,13 +153,13 @@ class ExternalProcessor:
                 await _end(message, stream)
                 return
             started = time.perf_counter()
-            head = with_metadata(head, first, message)
+            head = wire.with_metadata(head, first, message)
             extend_deadline = partial(_ask_for_time, stream, self._message_timeouts)
             result = await self._exchange.request(head, message.request_body.body, extend_deadline=extend_deadline)
             del message  # its copy of the body
             self._count(result, started, span)  # before the last word: Envoy may end the stream with it
             result = _placed(result, span)
-            reply = await self._work.do(len(result.body or b""), partial(body_reply, result))
+            reply = await self._work.do(len(result.body or b""), partial(wire.body_reply, result))
             if not self._single_filter or result.ticket is None:
                 await stream.end(reply)
                 return
@@ -194,14 +172,14 @@ class ExternalProcessor:
             log.debug("request: %s", result.outcome, extra={"outcome": str(result.outcome), "seconds": seconds})
         span.note("semmem.outcome", result.outcome)
         span.note(RECORD_COUNT, result.injected)
-        self._announce(RequestEnded(result.outcome, seconds, result.injected, result.tokens, result.switched))
+        self._announce(events.RequestEnded(result.outcome, seconds, result.injected, result.tokens, result.switched))
         self._note_ended(result.outcome, seconds, result.injected, result.tokens, result.record)
 
     # --- response ----------------------------------------------------------------------------------------------------
 
     async def _observe(self, first: pb.ProcessingRequest, stream: Any) -> None:
         """Listen to an answer; nothing that is said here reaches Envoy."""
-        ticket = read_ticket(first)
+        ticket = wire.read_ticket(first)
         if ticket is None or first.WhichOneof("request") != "response_headers":
             return
         with self._tracer.resume("semmem.observe", ticket.place) as span:
@@ -228,12 +206,12 @@ class ExternalProcessor:
                 with span.step("semmem.answer"):
                     seen = await self._follow_body(observation, stream)
             else:
-                await stream.end(CONTINUE["response_headers"])
+                await stream.end(wire.CONTINUE["response_headers"])
             self._ended(observation, span, seen=seen)
 
     async def _follow_body(self, observation: Observation, stream: Any) -> bool:
         """Whether the body's end was seen: Envoy also hangs up when an answer of ours is late, and the body goes on."""
-        await stream.write(RESPONSE_WANTED)
+        await stream.write(wire.RESPONSE_WANTED)
         while not _is_last(message := await stream.read()):
             await _continue(message, stream)
             observation.feed(message.response_body.body)
@@ -245,12 +223,12 @@ class ExternalProcessor:
     def _ended(self, observation: Observation, span: Span, *, seen: bool = True) -> None:
         ending = observation.end(seen=seen)
         span.note("semmem.ending", ending)
-        self._announce(TurnEnded(ending))
+        self._announce(events.TurnEnded(ending))
         if (cache := observation.prompt_cache) is not None:
-            self._announce(PromptReported(cache.prompt_tokens, cache.cached_tokens))
+            self._announce(events.PromptReported(cache.prompt_tokens, cache.cached_tokens))
 
     def _begin(self, ticket: Ticket, message: pb.ProcessingRequest) -> Observation:
-        headers = header_values(message.response_headers.headers)
+        headers = wire.header_values(message.response_headers.headers)
         return self._exchange.response(
             ticket,
             status=_status(headers.get(":status", ("",))[0]),
@@ -307,12 +285,12 @@ class _Messages:
         stream it is nothing, which Envoy does not read."""
         if self._last is None:
             asked = self._asked
-            self._last = NOTHING if asked is None or asked.observability_mode else going_on(asked)
+            self._last = wire.NOTHING if asked is None or asked.observability_mode else wire.going_on(asked)
         return self._last
 
 
-_OPENED = {role: StreamOpened(role) for role in ("mutate", "observe")}
-_CLOSED = {role: StreamClosed(role) for role in ("mutate", "observe")}
+_OPENED = {role: events.StreamOpened(role) for role in ("mutate", "observe")}
+_CLOSED = {role: events.StreamClosed(role) for role in ("mutate", "observe")}
 
 
 def _caller(head: RequestHead, stream: Any) -> Place:
@@ -350,18 +328,18 @@ async def _ask_for_time(stream: Any, message_timeouts: MessageTimeouts, extra_s:
     max_message_timeout, and ignores it where that is not set."""
     usual_s = message_timeouts.message_timeout_s
     if usual_s <= message_timeouts.phase_s + extra_s and usual_s + extra_s <= message_timeouts.max_message_timeout_s:
-        await stream.write_ahead(more_time(usual_s + extra_s))
+        await stream.write_ahead(wire.more_time(usual_s + extra_s))
 
 
 async def _continue(message: pb.ProcessingRequest, stream: Any) -> None:
     """The answer of the message's own kind; none to a kind that is not known here."""
-    if reply := going_on(message):
+    if reply := wire.going_on(message):
         await stream.write(reply)
 
 
 async def _end(message: pb.ProcessingRequest, stream: Any) -> None:
     """The same as the stream's last word."""
-    await stream.end(going_on(message))
+    await stream.end(wire.going_on(message))
 
 
 def _where(error: BaseException) -> str:

@@ -38,20 +38,7 @@ from prometheus_client import Counter
 
 from semmem.background.tasks import ends_within
 from semmem.memory import Scope
-from semmem.ports.spans import (
-    CURRENT,
-    DELETE_MEMORY,
-    NOT_RECORDED,
-    NOWHERE,
-    OPERATION,
-    SEARCH_MEMORY,
-    UPSERT_MEMORY,
-    Place,
-    Span,
-    Told,
-    Tracer,
-    Value,
-)
+from semmem.ports import spans
 
 log = logging.getLogger(__name__)
 
@@ -74,11 +61,12 @@ class Telling:
         self.content = content
         self._secret = user_hmac_secret
         memory = {PROVIDER: "semmem", **({STORE_ID: store_id} if store_id else {})}
-        self._conventional: dict[str, Mapping[str, Value]] = {
-            name: {OPERATION: name, **memory} for name in (SEARCH_MEMORY, UPSERT_MEMORY, DELETE_MEMORY)
+        self._conventional: dict[str, Mapping[str, spans.Value]] = {
+            name: {spans.OPERATION: name, **memory}
+            for name in (spans.SEARCH_MEMORY, spans.UPSERT_MEMORY, spans.DELETE_MEMORY)
         }
 
-    def of(self, name: str) -> Mapping[str, Value] | None:
+    def of(self, name: str) -> Mapping[str, spans.Value] | None:
         """What the conventions ask of every span of this name."""
         return self._conventional.get(name)
 
@@ -94,7 +82,7 @@ class Telling:
 
 
 @dataclass(eq=False)
-class OtelTracer(Tracer):
+class OtelTracer(spans.Tracer):
     """Records spans and gives them to ``processor`` when they end. ``ratio``: the share that is recorded of what nobody
     else has decided about. ``resource``: what is known of this process."""
 
@@ -111,34 +99,34 @@ class OtelTracer(Tracer):
         provider.add_span_processor(self.processor)
         self._tracer = provider.get_tracer(SCOPE_NAME)
 
-    def begin(self, name: str, caller: Callable[[], Place]) -> Span:
+    def begin(self, name: str, caller: Callable[[], spans.Place]) -> spans.Span:
         parent = _context(caller())
         above = trace.get_current_span(parent).get_span_context()
         recorded = above.trace_flags.sampled if above.is_valid else self.chance() < self.ratio
-        return self._open(name, parent, SpanKind.SERVER) if recorded else NOT_RECORDED
+        return self._open(name, parent, SpanKind.SERVER) if recorded else spans.NOT_RECORDED
 
-    def resume(self, name: str, at: Place) -> Span:
-        return self._open(name, _context(at), SpanKind.INTERNAL) if at.traceparent else NOT_RECORDED
+    def resume(self, name: str, at: spans.Place) -> spans.Span:
+        return self._open(name, _context(at), SpanKind.INTERNAL) if at.traceparent else spans.NOT_RECORDED
 
-    def gather(self, name: str, traceparents: Sequence[str]) -> Span:
-        spans = (trace.get_current_span(_context(Place(each))) for each in dict.fromkeys(traceparents) if each)
-        contexts = (span.get_span_context() for span in spans)
+    def gather(self, name: str, traceparents: Sequence[str]) -> spans.Span:
+        callers = (trace.get_current_span(_context(spans.Place(each))) for each in dict.fromkeys(traceparents) if each)
+        contexts = (span.get_span_context() for span in callers)
         links = [Link(context) for context in contexts if context.is_valid][:LINKS_MAX]
         if not links and self.chance() >= self.ratio:
-            return NOT_RECORDED
+            return spans.NOT_RECORDED
         return self._open(name, Context(), SpanKind.CONSUMER, links)
 
-    def past(self, name: str, at: Place, began_at: float) -> None:
+    def past(self, name: str, at: spans.Place, began_at: float) -> None:
         if at.traceparent:
             start = min(int(began_at * 1e9), time.time_ns())
             self._tracer.start_span(name, context=_context(at), start_time=start).end()
 
-    def _open(self, name: str, parent: Context, kind: SpanKind, links: Sequence[Link] = ()) -> Span:
+    def _open(self, name: str, parent: Context, kind: SpanKind, links: Sequence[Link] = ()) -> spans.Span:
         span = self._tracer.start_span(name, context=parent, kind=kind, links=links, attributes=self.telling.of(name))
         return RecordedSpan(span, self._tracer, self.telling)
 
 
-class RecordedSpan(Span):
+class RecordedSpan(spans.Span):
     """One that is recorded, as the SDK has it."""
 
     __slots__ = ("_span", "_telling", "_token", "_tracer")
@@ -147,15 +135,15 @@ class RecordedSpan(Span):
         self._span = span
         self._tracer = tracer
         self._telling = telling
-        self._token: Token[Span] | None = None
+        self._token: Token[spans.Span] | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> spans.Place:
         carrier: dict[str, str] = {}
         _propagator.inject(carrier, trace.set_span_in_context(self._span, Context()))
-        return Place(carrier["traceparent"], carrier.get("tracestate", ""))
+        return spans.Place(carrier["traceparent"], carrier.get("tracestate", ""))
 
-    def step(self, name: str, *, calls_out: bool = False) -> Span:
+    def step(self, name: str, *, calls_out: bool = False) -> spans.Span:
         span = self._tracer.start_span(
             name,
             context=trace.set_span_in_context(self._span, Context()),
@@ -164,7 +152,7 @@ class RecordedSpan(Span):
         )
         return RecordedSpan(span, self._tracer, self._telling)
 
-    def note(self, name: str, value: Value) -> None:
+    def note(self, name: str, value: spans.Value) -> None:
         self._span.set_attribute(name, str(value) if isinstance(value, str) else value)
 
     def named(self, name: str) -> None:
@@ -174,7 +162,7 @@ class RecordedSpan(Span):
         self._span.set_attribute(ERROR, kind)
         self._span.set_status(StatusCode.ERROR)
 
-    def told(self, name: str, what: Callable[[], Told]) -> None:
+    def told(self, name: str, what: Callable[[], spans.Told]) -> None:
         if self._telling.content:
             said = what()
             self._span.set_attribute(name, said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
@@ -182,8 +170,8 @@ class RecordedSpan(Span):
     def about(self, scope: Scope) -> None:
         self._span.set_attributes(self._telling.whose(scope))
 
-    def __enter__(self) -> Span:
-        self._token = CURRENT.set(self)
+    def __enter__(self) -> spans.Span:
+        self._token = spans.CURRENT.set(self)
         return self
 
     def __exit__(
@@ -191,7 +179,7 @@ class RecordedSpan(Span):
     ) -> None:
         """An error by its kind alone: messages and traces may carry content."""
         if self._token is not None:
-            CURRENT.reset(self._token)
+            spans.CURRENT.reset(self._token)
         if kind is not None:
             self._span.set_attribute(ERROR, kind.__name__)
             if isinstance(error, Exception):  # being cancelled is no failure
@@ -199,10 +187,10 @@ class RecordedSpan(Span):
         self._span.end()
 
 
-def _context(place: Place) -> Context:
+def _context(place: spans.Place) -> Context:
     """Empty for what is no place."""
     carrier = {"traceparent": place.traceparent, "tracestate": place.tracestate}
-    return _propagator.extract({} if place == NOWHERE else carrier, Context())
+    return _propagator.extract({} if place == spans.NOWHERE else carrier, Context())
 
 
 # --- on their way to a collector -------------------------------------------------------------------------------------
