@@ -243,10 +243,8 @@ def _hint(loc: Loc, wanted: str) -> str:
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
-    """The settings of a YAML file (None: the defaults) under the overrides in ``environ``.
-
-    Raises ConfigError with every problem there is; of a file that is not YAML, only that.
-    """
+    """The settings of a YAML file (None: the defaults) under the overrides in ``environ``. Raises ConfigError with
+    every problem there is; of a file that is not YAML, only that."""
     settings, problems = examine(path, environ)
     if problems or settings is None:
         raise ConfigError(problems)

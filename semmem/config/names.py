@@ -30,12 +30,10 @@ def as_it_is(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name as another system spells it, dotted for a key inside a section.
-
-    ``becomes`` is the key of ours that it sets, or of a header what governs it; empty: it is refused, since ``reason``,
-    and ``instead`` says what does the same here. ``value`` makes ours of its values; what it does not know stays as it
-    is, and is refused as any value of that key. ``note`` goes into the page.
-    """
+    """A name as another system spells it, dotted for a key inside a section. ``becomes`` is the key of ours that it
+    sets, or of a header what governs it; empty: it is refused, since ``reason``, and ``instead`` says what does the
+    same here. ``value`` makes ours of its values; what it does not know stays as it is, and is refused as any value of
+    that key. ``note`` goes into the page."""
 
     kind: Kind
     origin: str

@@ -57,12 +57,9 @@ def _loc(key: str) -> Loc:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to put right, in words.
-
-    ``path`` is dotted (``memory.milvus.dimension``), empty for the file as a whole. ``value`` is how the refused value
-    is shown: shortened, secrets redacted, empty when there is none. ``source`` is ``file:line:column`` or an
-    environment variable.
-    """
+    """One thing to put right, in words. ``path`` is dotted (``memory.milvus.dimension``), empty for the file as a
+    whole. ``value`` is how the refused value is shown: shortened, secrets redacted, empty when there is none.
+    ``source`` is ``file:line:column`` or an environment variable."""
 
     path: str
     value: str

@@ -181,10 +181,8 @@ def _has_tracing_packages() -> bool:
 
 
 def unusable(folder: Path) -> str:
-    """Why nothing can be written in this folder, which need not exist yet; empty when it can be. Blocking.
-
-    Permissions alone do not tell: ``/proc`` seems writable to root, and a read-only volume to its owner.
-    """
+    """Why nothing can be written in this folder, which need not exist yet; empty when it can be. Blocking. Permissions
+    alone do not tell: ``/proc`` seems writable to root, and a read-only volume to its owner."""
     try:
         nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         if not nearest.is_dir():

@@ -56,9 +56,7 @@ class Section(BaseModel):
 
     def fill(self, make: Callable[..., Made], *given: Any, prefix: str = "", **others: Any) -> Made:
         """What is made of keys here, behind ``prefix``: of the same name, or of the same time in another unit.
-
-        ``given``, ``others``: what is no key here, or has another value. What is neither keeps its default.
-        """
+        ``given``, ``others``: what is no key here, or has another value. What is neither keeps its default."""
         names = [name for name in [*signature(make).parameters][len(given) :] if name not in others]
         found = {name: value for name in names if (value := self._value(prefix + name)) is not _NONE}
         return make(*given, **found, **others)

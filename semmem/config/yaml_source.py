@@ -88,10 +88,8 @@ def read_file(path: Path) -> Document:
 
 
 def parse(text: str, name: str) -> Document:
-    """Any YAML. Keys given twice (the last holds) or not text are problems of the document.
-
-    Raises Refused with line and column, never with the text itself.
-    """
+    """Any YAML. Keys given twice (the last holds) or not text are problems of the document. Raises Refused with line
+    and column, never with the text itself."""
     try:
         loader = _Loader(text)
         root = loader.get_single_node()

@@ -35,11 +35,9 @@ class Dialect:
         self, *, content_type: str, answer_bytes_max: int, body_bytes_max: int, calls_bytes_max: int = 0
     ) -> AnswerReader | None:
         """A reader for an answer of this content type (its parameters are ignored), or None: neither JSON nor SSE.
-
         ``answer_bytes_max`` bounds the text that is kept (its tail, UTF-8 bytes); ``body_bytes_max`` bounds what is
         buffered of a JSON body or of one SSE event: beyond it the answer is not complete. ``calls_bytes_max`` bounds
-        what is kept of calls of tools (names and arguments); 0: they are only counted.
-        """
+        what is kept of calls of tools (names and arguments); 0: they are only counted."""
         answer = self.answer(answer_bytes_max, calls_bytes_max)
         match content_type.partition(";")[0].strip().lower():
             case "application/json":

@@ -124,10 +124,8 @@ def counted(raw: msgspec.Raw) -> int | None:
 
 class AnswerBuilder(ABC):
     """An answer as far as it was read. A subclass reads the two forms of its API: a body, or one event after another.
-
     The answer is complete when its end was seen (``ended``, or a reason why it finished) and nothing on the way was
-    ``lost``. No method raises, whatever it is given.
-    """
+    ``lost``. No method raises, whatever it is given."""
 
     REFUSALS: ClassVar[frozenset[str]] = frozenset()
     """Finish reasons that say that the model or its provider refused."""

@@ -120,8 +120,7 @@ def _awaits_tool_result(roles: Sequence[str]) -> bool:
 
 def _names_a_tool(top: Mapping[str, bytes]) -> bool:
     """``tool_choice`` {"type": "function", "function": {"name": ...}} ("custom" likewise), or the older
-    ``function_call`` {"name": ...}. The words "auto", "none" and "required" name nothing.
-    """
+    ``function_call`` {"name": ...}. The words "auto", "none" and "required" name nothing."""
     if "tool_choice" not in top and "function_call" not in top:
         return False
     choice = object_of(top, "tool_choice")
@@ -211,8 +210,7 @@ _completion = msgspec.json.Decoder(_Completion)
 
 class ChatAnswer(AnswerBuilder):
     """Of several choices only the first is read. Refusals, reasoning and tool calls are not text: such an answer is
-    complete and empty. In a stream ``[DONE]`` may be missing, and usage may come last.
-    """
+    complete and empty. In a stream ``[DONE]`` may be missing, and usage may come last."""
 
     REFUSALS = frozenset({"content_filter"})
     TOOL_CALLS = frozenset({"tool_calls", "function_call"})

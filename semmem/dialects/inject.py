@@ -55,13 +55,12 @@ class ParsedRequest(ABC):
         """Whether ``conversation`` has less than the body says; what is rewritten is the whole."""
 
     def rewrite(self, *injections: Injection, replacement: Replacement | None = None) -> bytes | None:
-        """The body with semmem's own members removed and the injections added, and with the replacement made; None
-        when there is nothing to change. No two injections go to the same place, and none to what is replaced.
+        """The body with semmem's own members removed and the injections added, and with the replacement made; None when
+        there is nothing to change. No two injections go to the same place, and none to what is replaced.
 
         Every other member keeps its place and its bytes, and so does every element that is not replaced. A session may
         have begun in an API whose ``input_item`` this one has not: it is the ``system`` that it was made of. Raises
-        ValueError for any other position that does not exist.
-        """
+        ValueError for any other position that does not exist."""
         edits = cut_members(self._source, OWN_MEMBERS)
         if replacement is not None:
             edits += replace_elements(self._source.members[self.LIST], replacement)
@@ -79,11 +78,9 @@ class ParsedRequest(ABC):
         return injection
 
     def keeps(self, injection: Injection) -> bool:
-        """Whether the API hands on, with the history it keeps, what was injected like this beside the user's words.
-
-        A request that goes on from such an answer, and does not bring those words itself, has the injection already.
-        Most APIs keep nothing from one request to the next.
-        """
+        """Whether the API hands on, with the history it keeps, what was injected like this beside the user's words. A
+        request that goes on from such an answer, and does not bring those words itself, has the injection already. Most
+        APIs keep nothing from one request to the next."""
         return False
 
     @property
@@ -95,11 +92,9 @@ class ParsedRequest(ABC):
 
     def with_history(self, history: Sequence[Past]) -> bytes | None:
         """The body with this history, which may be empty, before what it brings, and no longer going on from an answer
-        or a conversation that the API keeps.
-
-        Every other member keeps its place and its bytes. None where the two do not fit together: a call would stand
-        without its result, or the request goes on from something else as well. Raises Malformed.
-        """
+        or a conversation that the API keeps. Every other member keeps its place and its bytes. None where the two do
+        not fit together: a call would stand without its result, or the request goes on from something else as well.
+        Raises Malformed."""
         return None
 
     @abstractmethod
@@ -119,10 +114,8 @@ class ParsedRequest(ABC):
 
     def _merged_into(self, index: int, text: str, *, behind: bool, at: int = 0) -> list[Edit]:
         """Edits that put the text at the end (``behind``) or the beginning of the content of the message at ``index``:
-        of a list, before the part at ``at``.
-
-        Nothing when the message names a member twice: no reader would read it alike, so it is left alone.
-        """
+        of a list, before the part at ``at``. Nothing when the message names a member twice: no reader would read it
+        alike, so it is left alone."""
         try:
             message = self._element(index)
         except Malformed:
@@ -183,11 +176,9 @@ def replace_elements(array: Member, replacement: Replacement) -> list[Edit]:
 
 
 def add_part(content: Member, text: str, *, index: int) -> list[Edit]:
-    """Edits that make the text the part at ``index`` of a list, or of a string, which is one part.
-
-    The string's token keeps its bytes and becomes the text of a part. A blank one takes the text in, because APIs
-    refuse blank parts, and a null (of an older client) is replaced: the only bytes that are ever lost.
-    """
+    """Edits that make the text the part at ``index`` of a list, or of a string, which is one part. The string's token
+    keeps its bytes and becomes the text of a part. A blank one takes the text in, because APIs refuse blank parts, and
+    a null (of an older client) is replaced: the only bytes that are ever lost."""
     added, start, end = _part(text), content.value_start, content.end
     if content.value.startswith(b"["):
         return [insert_element(content, index, added)]

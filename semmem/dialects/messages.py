@@ -330,11 +330,9 @@ class _Voice:
 
 
 class MessagesAnswer(AnswerBuilder):
-    """Thinking and calls of tools are not text: such an answer is complete and empty.
-
-    Events of a stream are told apart by the type in their data or else by their name: gateways drop the one or the
-    other. Those of types yet unknown are none of our business, as the API's contract asks of clients.
-    """
+    """Thinking and calls of tools are not text: such an answer is complete and empty. Events of a stream are told apart
+    by the type in their data or else by their name: gateways drop the one or the other. Those of types yet unknown are
+    none of our business, as the API's contract asks of clients."""
 
     REFUSALS = frozenset({"refusal"})
     TOOL_CALLS = frozenset({"tool_use", "pause_turn"})

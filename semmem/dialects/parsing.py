@@ -63,12 +63,9 @@ Mask = npt.NDArray[np.bool_]
 
 
 def holds_more_than(limit: int, body: bytes) -> bool:
-    """Whether a JSON text has more than ``limit`` members and elements.
-
-    Counted are commas and opening brackets outside strings: for each value but the outermost there is a comma, or the
-    bracket that it is the first one behind. Of a text that is not JSON only what stands before its first mistake is
-    counted rightly, and no decoder gets further.
-    """
+    """Whether a JSON text has more than ``limit`` members and elements. Counted are commas and opening brackets outside
+    strings: for each value but the outermost there is a comma, or the bracket that it is the first one behind. Of a
+    text that is not JSON only what stands before its first mistake is counted rightly, and no decoder gets further."""
     if len(body) <= limit or sum(map(body.count, (b",", b"[", b"{"))) <= limit:  # even if none is in a string
         return False
     counted, inside, escaped = 0, False, False

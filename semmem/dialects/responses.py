@@ -365,17 +365,15 @@ def _item_json(**members: str) -> bytes:
 
 def _nearest_seam(items: Sequence[_Item], index: int) -> int:
     """Where an item may stand: at ``index`` or, where that would part what belongs together, as little before as
-    possible; behind it only when the first items go on from calls of an earlier response.
-    """
+    possible; behind it only when the first items go on from calls of an earlier response."""
     seams = _seams(items)
     before = next((place for place in range(index, -1, -1) if seams[place]), None)
     return before if before is not None else seams.index(True, index)
 
 
 def _seams(items: Sequence[_Item]) -> list[bool]:
-    """For every place in the list, the end included: whether it parts neither a call from its output nor reasoning
-    from the item that it led to (either is refused with 400). An item given by reference may be any call.
-    """
+    """For every place in the list, the end included: whether it parts neither a call from its output nor reasoning from
+    the item that it led to (either is refused with 400). An item given by reference may be any call."""
     seams = [True] * (len(items) + 1)
     open_outputs: set[str] = set()
     for index in range(len(items) - 1, -1, -1):
@@ -450,11 +448,9 @@ _event = msgspec.json.Decoder(_ResponseEvent)
 
 
 class ResponsesAnswer(AnswerBuilder):
-    """Refusals, reasoning and calls are not text: such an answer is complete and empty.
-
-    A stream's last event repeats the whole output. Where it does, its word counts and no hole in the deltas matters;
-    where it does not, an event that cannot be read before it makes the answer incomplete.
-    """
+    """Refusals, reasoning and calls are not text: such an answer is complete and empty. A stream's last event repeats
+    the whole output. Where it does, its word counts and no hole in the deltas matters; where it does not, an event that
+    cannot be read before it makes the answer incomplete."""
 
     REFUSALS = frozenset({"content_filter", "invalid_prompt", "image_content_policy_violation"})
 

@@ -20,11 +20,9 @@ BOM = b"\xef\xbb\xbf"
 
 @dataclass(slots=True, eq=False, repr=False)
 class EventStream:
-    """Cuts a byte stream into events.
-
-    ``event_bytes_max`` bounds what is kept of one event (its data and its name) and of the line that is being read.
-    Time is linear in the bytes fed, and the events are the same, however the stream is split.
-    """
+    """Cuts a byte stream into events. ``event_bytes_max`` bounds what is kept of one event (its data and its name) and
+    of the line that is being read. Time is linear in the bytes fed, and the events are the same, however the stream is
+    split."""
 
     event_bytes_max: int
     oversize: bool = False

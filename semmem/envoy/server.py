@@ -13,10 +13,8 @@ SERVICE = "envoy.service.ext_proc.v3.ExternalProcessor"
 
 
 class ExtProcServer:
-    """The gRPC listener: a TCP address or ``unix:PATH``; health by service name; drains on stop.
-
-    Without ``credentials`` it speaks plain text: for loopback, a unix socket, or a network that is trusted.
-    """
+    """The gRPC listener: a TCP address or ``unix:PATH``; health by service name; drains on stop. Without
+    ``credentials`` it speaks plain text: for loopback, a unix socket, or a network that is trusted."""
 
     def __init__(
         self, processor: ExternalProcessor, *, address: str, message_bytes_max: int, credentials: Any = None

@@ -50,10 +50,8 @@ class DoorLimits:
 @dataclass(frozen=True, slots=True)
 class MessageTimeouts:
     """How long Envoy waits for one answer (``message_timeout``), and how long it may be asked to (0: it may not).
-
     ``phase_s``: what a request takes at most without any extra; with what it takes on top still below
-    ``message_timeout_s`` nothing is asked.
-    """
+    ``message_timeout_s`` nothing is asked."""
 
     phase_s: float = 0.35
     message_timeout_s: float = 0.5
@@ -72,12 +70,9 @@ def no_streams() -> OpenStreams:
 
 
 class ExternalProcessor:
-    """The ext_proc service.
-
-    ``single_filter``: one filter does both, for gateways that cannot have two. Each chunk of an answer then waits for
-    semmem, and a stream lives as long as its answer. ``open_streams``: counted together with another one's.
-    ``note_ended`` is told of every request, with its record; it must neither wait nor raise.
-    """
+    """The ext_proc service. ``single_filter``: one filter does both, for gateways that cannot have two. Each chunk of
+    an answer then waits for semmem, and a stream lives as long as its answer. ``open_streams``: counted together with
+    another one's. ``note_ended`` is told of every request, with its record; it must neither wait nor raise."""
 
     def __init__(
         self,

@@ -49,11 +49,9 @@ class TlsFiles:
 
 
 def server_credentials(files: TlsFiles) -> Any:
-    """Credentials for a gRPC server. Raises OSError naming the file that cannot be read.
-
-    The files are looked at before every handshake; when they changed and can be read, the new certificate is used from
-    then on, and connections that exist stay as they are. Files that cannot be read change nothing.
-    """
+    """Credentials for a gRPC server. Raises OSError naming the file that cannot be read. The files are looked at before
+    every handshake; when they changed and can be read, the new certificate is used from then on, and connections that
+    exist stay as they are. Files that cannot be read change nothing."""
     return grpc.dynamic_ssl_server_credentials(
         files.read(), files.if_changed, require_client_authentication=files.client_ca is not None
     )

@@ -62,8 +62,7 @@ class PendingRequest:
     A feature may change before the turn is named: ``said``, and the turn that was answered ``before``; after it:
     ``question``, what memories are found for; ``body``, that goes on in the place of the one that came, and ``parsed``,
     the same read; ``replacement``, what takes the place of the messages at the places ``gone``; ``notes``, see
-    RequestResult; and at any time after it ``ticket``, None where the answer is not wanted.
-    """
+    RequestResult; and at any time after it ``ticket``, None where the answer is not wanted."""
 
     request: ReadRequest
     asker: Asker

@@ -23,10 +23,8 @@ GROUPS_MAX = 256
 @dataclass(frozen=True, slots=True)
 class IdentityRules:
     """Which sources are believed. Names of headers are lower-case; ``name_chars_max`` bounds the user's.
-
     ``metadata_claim`` is the path of keys below ``metadata_namespace``, ``group_claim`` another one there;
-    ``group_headers`` are trusted as well. ``api_key_secret`` None switches memory per API key off.
-    """
+    ``group_headers`` are trusted as well. ``api_key_secret`` None switches memory per API key off."""
 
     metadata_namespace: str = "envoy.filters.http.jwt_authn"
     metadata_claim: tuple[str, ...] = ("jwt_payload", "sub")

@@ -18,11 +18,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class AccessRecorder:
-    """Counts uses in memory and adds them to the statistics every ``flush_interval_s``.
-
-    At most ``memories_max`` different memories wait; the uses of further ones are not counted (``dropped`` says how
-    many), and neither are those of a flush that failed: statistics never queue up behind a journal that is down.
-    """
+    """Counts uses in memory and adds them to the statistics every ``flush_interval_s``. At most ``memories_max``
+    different memories wait; the uses of further ones are not counted (``dropped`` says how many), and neither are those
+    of a flush that failed: statistics never queue up behind a journal that is down."""
 
     statistics: UseRecords
     _: KW_ONLY

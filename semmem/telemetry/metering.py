@@ -29,10 +29,8 @@ Listener = Callable[[str, str | None], None]
 
 class ObservedStore(StoreWrapper):
     """Counts and times calls by operation and status, and then tells ``listeners`` of writes of memories, however they
-    ended: one that failed may have been done all the same. Nobody keeps copies of passages.
-
-    Only writes through this object are seen, so another process's are not. ``backend``: its name in the metrics.
-    """
+    ended: one that failed may have been done all the same. Nobody keeps copies of passages. Only writes through this
+    object are seen, so another process's are not. ``backend``: its name in the metrics."""
 
     def __init__(self, store: Store, metrics: Metrics, backend: str, listeners: Sequence[Listener] = ()) -> None:
         super().__init__(store)

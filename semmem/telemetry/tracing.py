@@ -200,10 +200,8 @@ def otlp_exporter(
     endpoint: str, *, headers: Mapping[str, str] | None = None, ca_file: str = "", timeout_s: float = 3.0
 ) -> SpanExporter:
     """Sends to ``endpoint``, a whole URL, with gzip; one try and its repetitions take ``timeout_s``. ``ca_file``: whom
-    to believe instead of the system's authorities.
-
-    The exporter logs every try of every batch; an outage is told once, by whoever calls it.
-    """
+    to believe instead of the system's authorities. The exporter logs every try of every batch; an outage is told once,
+    by whoever calls it."""
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
     session = requests.Session()
     session.trust_env = False  # no proxies, as with every server that semmem calls
@@ -227,11 +225,9 @@ Offload = Callable[[Callable[[], SpanExportResult]], Awaitable[SpanExportResult]
 
 @dataclass(eq=False)
 class SpanExport(SpanProcessor):
-    """Sends spans by ``exporter``, at most ``batch_max`` at a time, every ``interval_s`` or as soon as so many wait.
-
-    At most ``queue_max`` wait. A batch that fails is not tried again here: the exporter has tried for as long as its
-    own timeout allows, and meanwhile others have come. ``spans`` counts by result.
-    """
+    """Sends spans by ``exporter``, at most ``batch_max`` at a time, every ``interval_s`` or as soon as so many wait. At
+    most ``queue_max`` wait. A batch that fails is not tried again here: the exporter has tried for as long as its own
+    timeout allows, and meanwhile others have come. ``spans`` counts by result."""
 
     exporter: SpanExporter
     spans: Counter

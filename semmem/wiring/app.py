@@ -223,11 +223,9 @@ class App:
 
     def _ready(self, parts: Parts) -> dict[str, str | None]:
         """What is wrong with each that must be right, None: nothing. Ready is: what users say is accepted and kept.
-
         Memories may be missing, so a store that is down does not make semmem unready; nor does a journal's server,
         which is away for all replicas at once, while the queue takes turns. But both are tried before anybody is
-        served.
-        """
+        served."""
         journal = self._settings.journal
         waits = bool(journal.url) and len(parts.writer) < journal.queue_max
         return {

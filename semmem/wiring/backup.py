@@ -95,11 +95,9 @@ PENDING_MAX = 100_000
 
 
 async def restore(settings: Settings, source: Path, known: Sequence[Path], progress: Progress) -> dict[str, Any]:
-    """Put a backup into the configured data_dir, which must be empty; what was done.
-
-    ``known``: journals, folders with one, or files of erasures, from which is learnt what was erased after the backup.
-    Raises BackupError, and SemmemError and OSError of what it is put into; nothing can be served from it then.
-    """
+    """Put a backup into the configured data_dir, which must be empty; what was done. ``known``: journals, folders with
+    one, or files of erasures, from which is learnt what was erased after the backup. Raises BackupError, and
+    SemmemError and OSError of what it is put into; nothing can be served from it then."""
     _check_settings(settings)
     manifest = folder.verify(source, progress)
     marks, pending = await _read_all(settings, known)
@@ -201,10 +199,8 @@ LOG, SHARED = "-wal", "-shm"
 
 def recover(settings: Settings, *, accept_lost_erasures: bool, progress: Progress) -> dict[str, Any]:
     """Put what can be read of the configured journal in its place; what was saved and lost. A sound one is left alone.
-
     The damaged file keeps its bytes under another name beside it. Raises ErasuresLost when it was not accepted that
-    what is erased is not fully known; nothing is changed then. Raises BackupError, JournalError and OSError.
-    """
+    what is erased is not fully known; nothing is changed then. Raises BackupError, JournalError and OSError."""
     path = settings.journal_file
     if settings.journal.url:
         raise BackupError("journal.url: the journal is on a server, whose own tools recover it")

@@ -33,12 +33,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class StoreWatch:
-    """Opens the store, and knows since the last look whether it answers and can write.
-
-    ``disk``: the store, when it needs a disk of this machine. ``tried`` is set when it was tried to open it.
-    ``dimension``: of its vectors. ``quick_s``: how long an answer may take when it is warm; it is waited for at most
-    ``warming_s``, with ``pause_s`` between tries.
-    """
+    """Opens the store, and knows since the last look whether it answers and can write. ``disk``: the store, when it
+    needs a disk of this machine. ``tried`` is set when it was tried to open it. ``dimension``: of its vectors.
+    ``quick_s``: how long an answer may take when it is warm; it is waited for at most ``warming_s``, with ``pause_s``
+    between tries."""
 
     store: Store
     disk: DiskBound | None
@@ -54,10 +52,8 @@ class StoreWatch:
     has_room: bool = field(init=False, default=True)
 
     async def open(self) -> None:
-        """Open, again and again while that may help.
-
-        Raises StoreError when the store answers but does not fit: waiting will not help.
-        """
+        """Open, again and again while that may help. Raises StoreError when the store answers but does not fit: waiting
+        will not help."""
         told = ""
         while True:
             try:
@@ -182,10 +178,8 @@ async def keep_up(upkeep: Callable[[], Maintenance], can_work: Callable[[], bool
 @dataclass(eq=False)
 class HousekeepingLoop:
     """Watches the store and the journal and counts the journal's turns, every ``interval_s``; drops those past their
-    time every ``prune_interval_s``.
-
-    ``retention_s``: how long turns are kept that were dealt with; ``marks_s``: how long it is known what was erased.
-    """
+    time every ``prune_interval_s``. ``retention_s``: how long turns are kept that were dealt with; ``marks_s``: how
+    long it is known what was erased."""
 
     journal: Housekeeping
     store: StoreWatch

@@ -96,10 +96,9 @@ def _limits(rules: EmbeddingSection, others: Limits) -> dict[str, Any]:
 
 
 def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmbedder | SentenceTransformersEmbedder:
-    """The model in this process, by the library that is configured; both make the same vectors. Blocking: may read
-    90 MB, or write as much when a model is served for the first time. Raises EmbedderError. ``others``: limits other
-    than the configured ones.
-    """
+    """The model in this process, by the library that is configured; both make the same vectors. Blocking: may read 90
+    MB, or write as much when a model is served for the first time. Raises EmbedderError. ``others``: limits other than
+    the configured ones."""
     limits = _limits(rules, others)
     if rules.backend != "torch":
         try:
