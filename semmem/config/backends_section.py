@@ -142,9 +142,6 @@ class ExternalModel(Section):
         return self.max_tokens if self.max_tokens is not None else OUTPUT_TOKENS[self.model_role]
 
 
-# --- where memories and turns are kept --------------------------------------------------------------------------------
-
-
 class StoreTlsSection(Section):
     """How the connection to a store's server is secured."""
 

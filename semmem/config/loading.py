@@ -161,8 +161,6 @@ def _with(tree: Any, path: Loc, value: Any, name: str, loc: Loc) -> Any:
     return items
 
 
-# --- secrets, the schema, and all together ----------------------------------------------------------------------------
-
 ENDING = "_env"
 DIGEST_CHARS = 16
 

@@ -171,8 +171,6 @@ def _type_words(annotation: Any) -> str:
     return kinds[_NUMBER_OR_NONE.get(annotation, annotation)]
 
 
-# --- pages ------------------------------------------------------------------------------------------------------------
-
 _INTRODUCTION = """# Names that you may know from elsewhere
 
 Whoever comes from one of these systems can bring what is configured there. A name below that means something here is

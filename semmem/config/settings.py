@@ -144,9 +144,6 @@ class DeploymentSection(Section):
     drain_s: Seconds = key(20.0, "time to finish after SIGTERM; less than the pod's grace period")
 
 
-# --- what most deployments leave as it is -----------------------------------------------------------------------------
-
-
 YEARS_10_S = 315_360_000
 
 
@@ -265,9 +262,6 @@ class TracingSection(Section):
     interval_s: Seconds = key(1.0, "longest wait before spans are sent")
     batch_max: int = key(128, "spans sent at a time", ge=1, le=10_000)
     queue_max: int = key(4096, "spans that wait; more are dropped and counted", ge=1, le=1_000_000)
-
-
-# --- all of it --------------------------------------------------------------------------------------------------------
 
 
 class Settings(Section):

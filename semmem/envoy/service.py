@@ -125,8 +125,6 @@ class ExternalProcessor:
             self._streams[role] -= 1
             self._announce(_CLOSED[role])
 
-    # --- request -----------------------------------------------------------------------------------------------------
-
     async def _mutate(self, first: pb.ProcessingRequest, stream: Any) -> None:
         if not first.HasField("request_headers"):
             await _end(first, stream)
@@ -169,8 +167,6 @@ class ExternalProcessor:
         span.note(RECORD_COUNT, result.injected)
         self._announce(events.RequestEnded(result.outcome, seconds, result.injected, result.tokens, result.switched))
         self._note_ended(result.outcome, seconds, result.injected, result.tokens, result.record)
-
-    # --- response ----------------------------------------------------------------------------------------------------
 
     async def _observe(self, first: pb.ProcessingRequest, stream: Any) -> None:
         """Listen to an answer; nothing that is said here reaches Envoy."""

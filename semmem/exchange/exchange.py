@@ -72,8 +72,6 @@ class Exchange:
     work: BodyWork
     features: Sequence[Feature]
 
-    # --- request -----------------------------------------------------------------------------------------------------
-
     def refuses(self, head: RequestHead, *, body_follows: bool = True) -> RequestResult | None:
         """What can be said from the headers alone: None when the body is wanted."""
         if head.method != "POST" or self.rules.paths.dialect(head.path) is None:
@@ -206,8 +204,6 @@ class Exchange:
         except TimeoutError:
             return msgspec.structs.replace(result, outcome=Outcome.TIMEOUT, body=None, injected=0, tokens=0, notes=())
         return result if body is None else msgspec.structs.replace(result, body=body)
-
-    # --- response ----------------------------------------------------------------------------------------------------
 
     def response(self, ticket: Ticket, *, status: int, content_type: str, content_encoding: str) -> Observation:
         """Begin to observe an answer."""

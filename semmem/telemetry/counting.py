@@ -121,8 +121,6 @@ class Counting:
         self._metrics.news_outages.labels("ended").inc()
         log.info("other replicas are told of changes, and heard, again")
 
-    # --- learning ----------------------------------------------------------------------------------------------------
-
     def _batch_learnt(self, event: BatchLearnt) -> None:
         batch_id, result, metrics = event.batch_id, event.result, self._metrics
         metrics.batches.labels(event.trigger).inc()

@@ -152,8 +152,6 @@ def _model_call(metrics: Metrics, role: str, operation: str, model: str = "") ->
         metrics.model_seconds.labels(role, status).observe(time.perf_counter() - started)
 
 
-# --- the event loop --------------------------------------------------------------------------------------------------
-
 BUSY_S = 0.1
 IDLE_S = 1.0
 """Between two looks, while requests come and while none does: each look costs some 0.1 ms of processor time."""

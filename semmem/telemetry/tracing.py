@@ -193,9 +193,6 @@ def _context(place: spans.Place) -> Context:
     return _propagator.extract({} if place == spans.NOWHERE else carrier, Context())
 
 
-# --- on their way to a collector -------------------------------------------------------------------------------------
-
-
 def otlp_exporter(
     endpoint: str, *, headers: Mapping[str, str] | None = None, ca_file: str = "", timeout_s: float = 3.0
 ) -> SpanExporter:

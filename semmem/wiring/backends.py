@@ -157,9 +157,6 @@ def fence(settings: Settings) -> Fence:
     return Fence(key, former) if former else Fence(key)
 
 
-# --- traces -----------------------------------------------------------------------------------------------------------
-
-
 DRAIN_S = 2.0
 """How long the end of the process waits for spans that are not sent yet."""
 

@@ -152,9 +152,6 @@ async def _put_together(
         await journal.close()
 
 
-# --- what was erased since -------------------------------------------------------------------------------------------
-
-
 async def _read_all(settings: Settings, known: Sequence[Path]) -> tuple[list[Mark], list[Forgetting]]:
     marks: list[Mark] = []
     pending: list[Forgetting] = []
@@ -188,9 +185,6 @@ async def _of_journal(path: Path) -> tuple[list[Mark], list[Forgetting]]:
             return await journal.marks(), await journal.pending_erasures(limit=PENDING_MAX)
         finally:
             await journal.close()
-
-
-# --- a journal that is damaged, or was left behind --------------------------------------------------------------------
 
 
 UNFINISHED, KEPT = ".recovering", ".damaged"
@@ -249,9 +243,6 @@ def _refusal(path: Path, found: Salvage) -> str:
         " semmem does not serve memories meanwhile. Restore a backup (`semmem restore --erasures`), or run this again"
         " with --accept-lost-erasures, then delete again whoever asked for it lately"
     )
-
-
-# --- names -----------------------------------------------------------------------------------------------------------
 
 
 def _swap(path: Path, new: Path) -> Path:

@@ -106,9 +106,6 @@ def looks_back(signature: str) -> LooksBack | None:
     return learnt if learnt.signature == signature else None
 
 
-# --- compression ------------------------------------------------------------------------------------------------------
-
-
 class Compression:
     """What stays as long as the process: states that are known here, turns under way, sessions that wait.
     ``is_erased``: whether anything of the user's is hidden."""
@@ -157,9 +154,6 @@ def making(settings: Settings, backends: Backends) -> Making:
 
 def fence_of(backends: Backends) -> Fence:
     return backends.fence or Fence(secrets.token_bytes(KEY_BYTES))
-
-
-# --- usage ------------------------------------------------------------------------------------------------------------
 
 
 class Recording:

@@ -187,9 +187,6 @@ def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
     )
 
 
-# --- what it says of itself -------------------------------------------------------------------------------------------
-
-
 PROBE = "Does the embedder answer?"
 
 

@@ -256,9 +256,6 @@ class Workshop:
         return replace(self._guards, limits=limits)
 
 
-# --- what serves at the moment, and the listeners that it stands behind -----------------------------------------------
-
-
 @dataclass(eq=False)
 class CurrentApi:
     """An ASGI application. A call is answered to its end by the one that it began with."""
