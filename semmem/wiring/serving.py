@@ -21,9 +21,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from semmem.compression.making import Making
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
-from semmem.envoy.server import ExtProcServer
+from semmem.envoy.server import ExtProcServer, TlsFiles
 from semmem.envoy.service import ExternalProcessor, MessageTimeouts, OpenStreams, no_streams
-from semmem.envoy.tls import TlsFiles, server_credentials
 from semmem.exchange import Exchange
 from semmem.exchange.features import Explaining
 from semmem.lifecycle.everybody import ErasureOfAll
@@ -312,15 +311,16 @@ async def _nobody(_scope: object, _receive: object, _send: object) -> None:
 def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServer:
     """Not started. Raises OSError naming a file that cannot be read."""
     grpc = settings.listeners.grpc
-    credentials = None  # plain text
+    files = None  # plain text
     if (tls := grpc.tls).cert_file:
-        client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
-        credentials = server_credentials(TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca))
+        files = TlsFiles(
+            Path(tls.cert_file), Path(tls.key_file), Path(tls.client_ca_file) if tls.client_ca_file else None
+        )
     return ExtProcServer(
         processor,
         address=f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address,
         message_bytes_max=doors.door_limits(settings).message_bytes_max,
-        credentials=credentials,
+        tls=files,
     )
 
 

@@ -14,9 +14,8 @@ import pytest
 import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from semmem.envoy.server import ExtProcServer
+from semmem.envoy.server import ExtProcServer, TlsFiles
 from semmem.envoy.service import DoorLimits, ExternalProcessor
-from semmem.envoy.tls import TlsFiles, server_credentials
 from tests.core.exchange.world import World
 
 
@@ -52,9 +51,7 @@ async def shown_by(address: str) -> str:
 @asynccontextmanager
 async def serving(files: TlsFiles) -> AsyncIterator[str]:
     processor = ExternalProcessor(World().exchange, DoorLimits())
-    server = ExtProcServer(
-        processor, address="127.0.0.1:0", message_bytes_max=2**20, credentials=server_credentials(files)
-    )
+    server = ExtProcServer(processor, address="127.0.0.1:0", message_bytes_max=2**20, tls=files)
     address = await server.start()
     await server.set_serving(True)
     yield address
@@ -114,4 +111,4 @@ async def test_a_renewed_certificate_is_shown_without_a_restart_and_a_broken_one
 
 def test_a_file_that_is_missing_at_the_start_is_named(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"missing\.crt"):
-        server_credentials(TlsFiles(tmp_path / "missing.crt", tmp_path / "missing.key"))
+        TlsFiles(tmp_path / "missing.crt", tmp_path / "missing.key").credentials()

@@ -69,7 +69,7 @@ VIOLATIONS = {
     # the configuration
     "telemetry reads the configuration": ("semmem/telemetry/access_statistics.py", "semmem.config.settings"),
     "metrics read the configuration": ("semmem/telemetry/metrics.py", "semmem.config.settings"),
-    "TLS reads the configuration": ("semmem/envoy/tls.py", "semmem.config.settings"),
+    "TLS reads the configuration": ("semmem/envoy/server.py", "semmem.config.settings"),
     "management reads the configuration": ("semmem/management/api.py", "semmem.config.settings"),
     "the configuration knows retrieval": ("semmem/config/rules.py", "semmem.retrieval.search"),
     "the configuration knows the demo": ("semmem/config/settings.py", "demo.stack"),
