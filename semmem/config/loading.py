@@ -251,18 +251,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
 
 def effective(settings: Settings) -> dict[str, Any]:
     """The settings as plain JSON values, each secret shown as ``(secret)`` when set and as an empty text when not."""
-    plain: dict[str, Any] = _plain(settings.model_dump(mode="python"))
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, SecretStr):
-        return REDACTED if value.get_secret_value() else ""
-    return value
+    return settings.model_dump(mode="json")
 
 
 def examine(

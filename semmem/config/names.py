@@ -74,13 +74,10 @@ def _read(told: str | Mapping[str, str]) -> Callable[[Any], Any]:
     return lambda value: told.get(value, value) if isinstance(value, str) else value
 
 
-def _names() -> Iterator[Name]:
-    rows = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["names"]
-    for row in rows:
-        yield Name(Kind(row.pop("kind")), value=_read(row.pop("value", "as_it_is")), **row)
-
-
-NAMES = tuple(_names())
+NAMES = tuple(
+    Name(Kind(row.pop("kind")), value=_read(row.pop("value", "as_it_is")), **row)
+    for row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["names"]
+)
 
 
 def keys() -> Iterator[Name]:

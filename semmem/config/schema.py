@@ -147,16 +147,11 @@ def nearest_key(loc: Loc) -> str:
     here = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if here:
         return f"did you mean {prefix}{here[0]}?"
-    everywhere = [".".join(path) for path in _every_key()]
+    prefixes = (leaf.path[:length] for leaf in leaves() for length in range(1, len(leaf.path) + 1))
+    everywhere = [".".join(path) for path in dict.fromkeys(prefixes) if path[-1] != "N"]  # sections and leaves alike
     same_name = [path for path in everywhere if path.rpartition(".")[2] == name]
     near = same_name[:1] or difflib.get_close_matches(f"{prefix}{name}", everywhere, n=1, cutoff=0.75)
     return f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-
-
-def _every_key() -> Iterator[tuple[str, ...]]:
-    """Sections and leaves alike, each once."""
-    prefixes = (leaf.path[:length] for leaf in leaves() for length in range(1, len(leaf.path) + 1))
-    return (path for path in dict.fromkeys(prefixes) if path[-1] != "N")
 
 
 def _type_words(annotation: Any) -> str:

@@ -27,8 +27,6 @@ WARM_STALENESS_S = 60.0
 HUB_PREFIX = "sentence-transformers/"
 TORCH_LIBRARY = "sentence_transformers"
 """What computes a model that is not written for ONNX Runtime: ``semmem[torch]``."""
-FLAT = "FLAT"
-"""The only index that Milvus Lite has by itself."""
 TRACING_PACKAGES = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
 WITHOUT_A_MODEL = (
     "memories are found by the words that they share with a question, not by what they mean, and told apart by rules"
@@ -39,7 +37,9 @@ WITHOUT_A_MODEL = (
 def surroundings(settings: Settings, environ: Mapping[str, str]) -> Conflicts:
     """Everything that this machine lacks."""
     yield from _folders(settings)
-    yield from _audit(settings)
+    file = settings.audit_file  # opened when the first line is written, which is no time to find out
+    if file is not None and (reason := _unappendable(file, Path(settings.data_dir))):
+        yield "listeners.api.audit.to", reason, "name a file that this user may write, in a folder that is there"
     yield from _libraries(settings)
     yield from _model(settings, environ)
     keys = settings.listeners.api.jwt.keys
@@ -112,13 +112,6 @@ def _folders(settings: Settings) -> Conflicts:
             yield at, reason, "name a folder that this user may make and write"
 
 
-def _audit(settings: Settings) -> Conflicts:
-    """It is opened when the first line is written, which is no time to find out."""
-    file = settings.audit_file
-    if file is not None and (reason := _unappendable(file, Path(settings.data_dir))):
-        yield "listeners.api.audit.to", reason, "name a file that this user may write, in a folder that is there"
-
-
 def _unappendable(file: Path, data_dir: Path) -> str:
     """Why no line can be added to this file, which need not exist yet; empty when one can be. ``data_dir`` is made when
     semmem starts, and looked at by itself."""
@@ -145,7 +138,7 @@ def _libraries(settings: Settings) -> Conflicts:
     if (
         settings.memory.backend == "milvus"
         and not milvus.address
-        and milvus.index != FLAT
+        and milvus.index != "FLAT"  # the only index that Milvus Lite has by itself
         and find_spec("faiss") is None
     ):
         yield (

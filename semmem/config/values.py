@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic.functional_serializers import PlainSerializer
 from pydantic_core import PydanticCustomError
+
+from semmem.config.problems import REDACTED
 
 UNIX_SOCKET_BYTES_MAX = 107
 """``sun_path`` of unix(7) holds 108 bytes with its closing NUL."""
@@ -175,7 +178,8 @@ Short = Annotated[str, Field(max_length=1024)]
 Line = Annotated[Short, AfterValidator(_one_line)]
 NonEmptyLine = Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(_one_line)]
 Prose = Annotated[str, Field(max_length=4000)]
-Secret = Annotated[SecretStr, Field(max_length=4096), AfterValidator(_secret_line)]
+_redacted = PlainSerializer(lambda secret: REDACTED if secret else "", when_used="json")
+Secret = Annotated[SecretStr, Field(max_length=4096), AfterValidator(_secret_line), _redacted]
 Address = Annotated[str, _like("port_of_address", "address")]
 MilvusAddress = Annotated[Short, _like("port_of_address", "port_of_url", "milvus_address")]
 QdrantAddress = Annotated[Short, _like("port_of_address", "port_of_url", "qdrant_address")]

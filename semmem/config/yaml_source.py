@@ -106,7 +106,10 @@ def _syntax_error(error: Exception, text: str, name: str) -> Refused:
         mark = error.problem_mark or error.context_mark
         reason = error.problem or error.context or "is not YAML"
         where = _position(name, mark) if mark else name
-        return Refused("", f"not valid YAML: {reason}", _advice(reason), where)
+        advice = "correct the file there; a value with : or # in it needs quotes"
+        return Refused(
+            "", f"not valid YAML: {reason}", "indent with spaces, not tabs" if "\\t" in reason else advice, where
+        )
     if isinstance(error, yaml.reader.ReaderError):
         before = text[: error.position].split("\n")
         where = f"{name}:{len(before)}:{len(before[-1]) + 1}"
@@ -147,9 +150,3 @@ def _child(node: yaml.Node | None, part: str | int) -> yaml.Node | None:
 
 def _position(name: str, mark: Any) -> str:
     return f"{name}:{mark.line + 1}:{mark.column + 1}"
-
-
-def _advice(reason: str) -> str:
-    if "\\t" in reason:
-        return "indent with spaces, not tabs"
-    return "correct the file there; a value with : or # in it needs quotes"

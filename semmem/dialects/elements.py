@@ -71,18 +71,14 @@ def _seams(told: Sequence[Told]) -> list[bool]:
 
 
 def _plain(raw: bytes) -> bytes:
-    """One spelling for all; as it stands where there is none (a number of a hundred digits)."""
+    """One spelling for all, without marks for a cache, of the element or of parts of its content; as it stands where
+    there is none (a number of a hundred digits)."""
     try:
         value = msgspec.json.decode(raw)
-        _unmark(value)
+        content = value.get("content") if isinstance(value, dict) else None
+        for part in (value, *(content if isinstance(content, list) else ())):
+            if isinstance(part, dict):
+                part.pop(_CACHE_MARK, None)
         return msgspec.json.encode(value, order="sorted")
     except (ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         return raw
-
-
-def _unmark(element: Any) -> None:
-    """Without the marks for a cache: of the element, and of the parts of its content."""
-    content = element.get("content") if isinstance(element, dict) else None
-    for part in (element, *(content if isinstance(content, list) else ())):
-        if isinstance(part, dict):
-            part.pop(_CACHE_MARK, None)

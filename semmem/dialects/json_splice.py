@@ -110,7 +110,11 @@ def _is_escaped(text: bytes, at: int) -> bool:
 
 def read_object(body: bytes) -> JsonObject:
     """A body that is one object. Raises Malformed (not UTF-8, not JSON, not an object, a name twice, too deep)."""
-    _check_utf8(body)
+    try:  # msgspec checks only the strings that it builds; what a Raw holds would pass unchecked
+        if not body.isascii():
+            body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Malformed(f"body: not UTF-8 (byte {error.start})") from None
     return _object(body, 0, len(body))
 
 
@@ -197,16 +201,6 @@ def reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return str(error) if isinstance(error, msgspec.DecodeError) else "not UTF-8"
-
-
-def _check_utf8(body: bytes) -> None:
-    """msgspec checks only the strings that it builds; what a Raw holds would pass unchecked."""
-    if body.isascii():
-        return
-    try:
-        body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Malformed(f"body: not UTF-8 (byte {error.start})") from None
 
 
 def _object(body: bytes, start: int, end: int) -> JsonObject:

@@ -191,8 +191,11 @@ class ResponsesRequest(ParsedRequest):
             users = (index for index, item in enumerate(self._items) if _speaks(item, "user"))
             index = nth(users, injection.at)
             return [] if index is None else self._merged_at(index, injection.text, behind=False)
-        if injection.position in ("system", "input_item") and (merged := self._merged_with_host(injection)):
-            return merged
+        if injection.position in ("system", "input_item"):
+            as_user = injection.role == "user"
+            host = self._host(as_user=as_user)
+            if host is not None and (merged := self._merged_at(host, injection.text, behind=not as_user)):
+                return merged
         last_user = self._host(as_user=True)
         if injection.position == "before_last_user" and last_user is not None:
             return _insert_item(self._source, self._items, last_user, injection)
@@ -200,12 +203,6 @@ class ResponsesRequest(ParsedRequest):
             index = 0 if injection.position == "first" else after_system(_roles(self._items))
             return _insert_item(self._source, self._items, index, injection)
         return self._instruct(injection)
-
-    def _merged_with_host(self, injection: Injection) -> list[Edit]:
-        """Nothing when no item takes it in."""
-        as_user = injection.role == "user"
-        host = self._host(as_user=as_user)
-        return [] if host is None else self._merged_at(host, injection.text, behind=not as_user)
 
     def _merged_at(self, index: int, text: str, *, behind: bool) -> list[Edit]:
         given = self._source.members["input"]

@@ -113,7 +113,6 @@ class MeteredModel:
         return MeteredModel(self.model.named(name), self.metrics, self.role)
 
     async def close(self) -> None:
-        """Whoever has the measured model has no other to close."""
         await self.model.close()
 
 
@@ -129,7 +128,6 @@ class MeteredReranker:
             return await self.reranker.rerank(query, texts, timeout_s=timeout_s)
 
     async def close(self) -> None:
-        """Whoever has the measured reranker has no other to close."""
         await self.reranker.close()
 
 

@@ -75,7 +75,7 @@ def _is_here(rules: EmbeddingSection) -> bool:
     if rules.backend == "onnx" or rules.precision != "fp32":
         return True
     try:
-        if rules.backend != "torch" and _exported(rules) is not None:
+        if rules.backend != "torch" and find(rules.onnx_folder, rules.model, rules.computed_in) is not None:
             return True
         return not is_missing(rules.model) and resolve_weights(rules.model).local
     except EmbedderError:
@@ -115,16 +115,12 @@ def local_embedder(rules: EmbeddingSection, **others: Unpack[Limits]) -> OnnxEmb
 
 def _for_onnx(rules: EmbeddingSection) -> Exported:
     """What was written for ONNX Runtime, or is now. Raises EmbedderError: the model is not here, or of another kind."""
-    if (there := _exported(rules)) is not None:
+    if (there := find(rules.onnx_folder, rules.model, rules.computed_in)) is not None:
         return there
     if not resolve_weights(rules.model).local:
         raise EmbedderError(f"{rules.model} is not on this machine; semmem model export fetches it from the hub")
     log.info("writing %s for ONNX Runtime to %s, this once", rules.model, rules.onnx_folder)
     return _export(rules.model, rules.onnx_folder, rules.computed_in)
-
-
-def _exported(rules: EmbeddingSection) -> Exported | None:
-    return find(rules.onnx_folder, rules.model, rules.computed_in)
 
 
 def _export(model: str, folder: Path, precision: str) -> Exported:

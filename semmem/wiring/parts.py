@@ -187,9 +187,6 @@ def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
     )
 
 
-PROBE = "Does the embedder answer?"
-
-
 Up = Mapping[str, Callable[[], bool]]
 """Which components answered when they were last asked."""
 
@@ -223,7 +220,7 @@ def engine(settings: Settings, backends: Backends, parts: Parts, up: Up, reloads
         }
 
     async def embed() -> None:
-        await backends.embedder.embed(PROBE)
+        await backends.embedder.embed("Does the embedder answer?")
 
     async def journal() -> None:
         await backends.journal.token("")

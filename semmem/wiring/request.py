@@ -19,7 +19,10 @@ from semmem.ports.embedder import shipped_for
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.recording import TurnClosed
 from semmem.ports.spans import NO_TRACER, Place, Tracer
+from semmem.request.asker import AskerRules
 from semmem.request.identity import IdentityRules
+from semmem.request.permission import PermissionRules
+from semmem.request.switches import Switches
 from semmem.request.verdicts import VerdictRules, VerdictSource
 from semmem.retrieval.decide.decision import Decision
 from semmem.retrieval.decide.trained import SHIPPED, SHIPPED_READER, Reader, Trained, UnusableWeights
@@ -59,9 +62,10 @@ def identity(settings: Settings) -> IdentityRules:
     )
 
 
-def verdict_rules(settings: Settings) -> VerdictRules:
+def asker_rules(settings: Settings, switches: Switches) -> AskerRules:
     names = ("fact", "tool", "blocked", "pii")
-    return VerdictRules(**{name: settings.signals.fill(VerdictSource, prefix=f"{name}_") for name in names})
+    verdicts = VerdictRules(**{name: settings.signals.fill(VerdictSource, prefix=f"{name}_") for name in names})
+    return AskerRules(identity(settings), settings.memory.fill(PermissionRules), verdicts, switches)
 
 
 def journal_writer(

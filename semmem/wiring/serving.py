@@ -47,9 +47,7 @@ from semmem.management.usage_api import usage_routes
 from semmem.ports.clock import Clock
 from semmem.ports.events import Announce
 from semmem.ports.spans import Tracer
-from semmem.request.asker import AskerRules
 from semmem.request.body_work import BodyWork
-from semmem.request.permission import PermissionRules
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.showing import Showing
 from semmem.telemetry.log_lines import tell_from
@@ -150,7 +148,6 @@ class Workshop:
 
     def _exchange(self, settings: Settings, backends: Backends, turns: TurnRecorder, work: BodyWork) -> Exchange:
         parts, finds = self.parts, request.recall(settings, backends, self.announce, self.spawn)
-        identity, permission = request.identity(settings), settings.memory.fill(PermissionRules)
         rules = request.exchange_rules(settings)
         features = [
             parts.conversations.feature(settings, work, rules),
@@ -159,7 +156,7 @@ class Workshop:
             Explaining() if settings.memory.injection.explain else None,
         ]
         return Exchange(
-            askers=AskerRules(identity, permission, request.verdict_rules(settings), parts.switches),
+            askers=request.asker_rules(settings, parts.switches),
             turns=turns,
             recall=finds,
             showing=Showing(parts.shown, finds, self.announce, parts.uses.note),
@@ -313,9 +310,8 @@ def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServe
     grpc = settings.listeners.grpc
     files = None  # plain text
     if (tls := grpc.tls).cert_file:
-        files = TlsFiles(
-            Path(tls.cert_file), Path(tls.key_file), Path(tls.client_ca_file) if tls.client_ca_file else None
-        )
+        client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
+        files = TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca)
     return ExtProcServer(
         processor,
         address=f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address,
