@@ -44,7 +44,9 @@ def is_too_short(secret: SecretStr) -> bool:
 
 def envoy_waits_for_models(settings: Settings) -> Cases:
     """What models may take comes on top of the phase: within Envoy's patience, or within what it may become."""
-    deadlines, extra_ms = settings.deadlines, settings.rewrite_ms + settings.rerank_ms
+    deadlines, memory = settings.deadlines, settings.memory
+    extra_ms = 0 if memory.query.mode == "prepend" else deadlines.rewrite_ms
+    extra_ms += memory.rerank.timeout_ms if memory.rerank.url else 0
     longest_ms, needed_ms = deadlines.phase_ms + extra_ms, deadlines.message_timeout_ms + extra_ms
     if extra_ms and longest_ms >= deadlines.message_timeout_ms and deadlines.max_message_timeout_ms < needed_ms:
         yield {"longest_ms": longest_ms, "needed_ms": needed_ms}

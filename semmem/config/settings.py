@@ -290,16 +290,6 @@ class Settings(Section):
     deployment: DeploymentSection = DeploymentSection()
 
     @property
-    def rewrite_ms(self) -> int:
-        """How much longer a request may take for a rewritten query; 0 when there is no rewriting."""
-        return 0 if self.memory.query.mode == "prepend" else self.deadlines.rewrite_ms
-
-    @property
-    def rerank_ms(self) -> int:
-        """How much longer a request may take for reranking; 0 when there is none."""
-        return self.memory.rerank.timeout_ms if self.memory.rerank.url else 0
-
-    @property
     def milvus_dir(self) -> Path:
         """Directory of the embedded store."""
         return Path(self.data_dir) / self.memory.milvus.data_dir

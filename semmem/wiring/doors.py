@@ -10,7 +10,6 @@ from hashlib import blake2b
 from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
 from semmem.envoy.service import DoorLimits
-from semmem.extraction.screen import screen_text
 from semmem.extraction.storing import Storing
 from semmem.extraction.unlearning import Undoing
 from semmem.lifecycle.holds import Holds
@@ -18,14 +17,13 @@ from semmem.management.access import AccessRules, RateLimits, RateRules, Tokens
 from semmem.management.audit import Audit, AuditFile, in_order, to_stdout
 from semmem.management.curation import Curation
 from semmem.management.door import DoorRules
-from semmem.management.memories import WriteScreen
 from semmem.management.web_tokens import VerifiedWebTokens, WebTokenRules, keys_at
 from semmem.ports.events import Announce
 from semmem.retrieval.fence import Fence
 from semmem.upkeep.reflections import ReflectionRules, Reflector
 from semmem.upkeep.summaries import Summariser, SummaryRules
 from semmem.wiring.backends import Backends
-from semmem.wiring.learning import dedup, screening
+from semmem.wiring.learning import dedup
 from semmem.wiring.maintenance import consolidator
 
 GRPC_OVERHEAD_BYTES = 1024 * 1024
@@ -38,9 +36,7 @@ def door_limits(settings: Settings) -> DoorLimits:
     return limits.fill(DoorLimits, message_bytes_max=body_bytes_max + GRPC_OVERHEAD_BYTES)
 
 
-def access(
-    settings: Settings, tokens: Tokens | None = None, web_tokens: VerifiedWebTokens | None = None
-) -> AccessRules:
+def access(settings: Settings, tokens: Tokens | None, web_tokens: VerifiedWebTokens | None) -> AccessRules:
     return settings.listeners.api.fill(
         AccessRules,
         settings.listeners.api.admin_token.get_secret_value(),
@@ -58,11 +54,6 @@ def web_tokens(rules: JwtSection) -> VerifiedWebTokens | None:
 def door(settings: Settings) -> DoorRules:
     rules = settings.listeners.api
     return rules.fill(DoorRules, allowed_hosts=(rules.host, *rules.allowed_hosts))
-
-
-def write_screen(settings: Settings, announce: Announce) -> WriteScreen:
-    """What the API is told is as long as the API says; otherwise as what is learnt."""
-    return WriteScreen(screening(settings, screen_text), announce=announce)
 
 
 def curation(settings: Settings, backends: Backends, announce: Announce, *, holds: Holds) -> Curation:

@@ -25,6 +25,7 @@ from semmem.envoy.server import ExtProcServer, TlsFiles
 from semmem.envoy.service import ExternalProcessor, MessageTimeouts, OpenStreams, no_streams
 from semmem.exchange import Exchange
 from semmem.exchange.features import Explaining
+from semmem.extraction.screen import screen_text
 from semmem.lifecycle.everybody import ErasureOfAll
 from semmem.lifecycle.holds import Holds
 from semmem.management.access import Tokens
@@ -39,7 +40,7 @@ from semmem.management.engine_api import engine_routes, reindex_routes, reload_r
 from semmem.management.everybodys_api import backup_routes, everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.idempotency import Idempotency, IdempotencyRules
-from semmem.management.memories import Memories
+from semmem.management.memories import Memories, WriteScreen
 from semmem.management.retrieval import States, state_routes
 from semmem.management.routes import MetadataLimits
 from semmem.management.server import HttpListener, add_studio
@@ -182,7 +183,7 @@ class Workshop:
             doors.access(settings, tokens, self._web_tokens(settings.listeners.api.jwt)),
             announce=self.announce,
             door=doors.door(settings),
-            screening=doors.write_screen(settings, self.announce),
+            screening=WriteScreen(learning.screening(settings, screen_text), announce=self.announce),
             more=[
                 curation_routes(doors.curation(settings, backends, self.announce, holds=one_line)),
                 token_routes(tokens, switches=parts.switches),
