@@ -115,14 +115,8 @@ class Compression:
     ) -> None:
         keys, journal = settings.compression, backends.journal
         self.known = KnownStates(journal, sessions_max=keys.known_sessions_max, refresh_s=keys.refresh_s)
-        self.maker = StateMaker(
-            making(settings, backends),
-            self.known,
-            announce,
-            queue_max=keys.queue_max,
-            again_turns=keys.renew_turns,
-            clock=time.time,
-        )
+        made, again_turns = making(settings, backends), keys.renew_turns
+        self.maker = keys.fill(StateMaker, made, self.known, announce, again_turns=again_turns, clock=time.time)
         self.is_erased = is_erased
 
     def feature(self, settings: Settings, backends: Backends, work: BodyWork, announce: Announce) -> Compressor | None:

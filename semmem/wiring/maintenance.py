@@ -127,12 +127,11 @@ NO_ANSWER, CANNOT_WRITE = "does not answer", "cannot write"
 
 
 def quota(settings: Settings, backends: Backends, announce: Announce) -> Quota:
-    rules = settings.memory.decay
     return Quota(
         backends.store,
         backends.journal,
         memories_max=settings.memory.max_memories_per_user,
-        decay=Decay(half_life_s=rules.half_life_days * DAY_S, floor=rules.floor),
+        decay=settings.memory.decay.fill(Decay),
         announce=announce,
     )
 

@@ -103,13 +103,8 @@ class Parts:
         self.erasure = erasing.erasure(settings, backends, hidden, here, waiting, self.patient.embedder, announce)
         self.purging = Purging([journal, opened.store_backend])
         self.snapshots = backup.snapshots(settings, opened)
-        self.housekeeping = HousekeepingLoop(
-            journal,
-            self.store,
-            announce,
-            retention_s=settings.journal.retention_days * DAY_S,
-            marks_s=settings.erasure.marks_days * DAY_S,
-        )
+        marks_s = settings.erasure.marks_days * DAY_S
+        self.housekeeping = settings.journal.fill(HousekeepingLoop, journal, self.store, announce, marks_s=marks_s)
         self.warming = Warming(backends.store, journal, users_max=memory.hot_cache.warm_users)
         self.reindexing = stores.reindexing(
             settings, opened.store_backend, backends.embedder, journal, moved=backends.store.forget_user

@@ -64,7 +64,14 @@ def _milvus(settings: Settings) -> Collections:
     options |= {"index": rules.index, "num_partitions": rules.num_partitions}
     options["rows_per_user_max"] = min(WINDOW_MAX - 1, options["rows_per_user_max"])
     if rules.address:
-        return MilvusCollections(rules.collection, _server(rules), options=options)
+        files = {
+            "secure": rules.tls.enabled,
+            "client_key_path": rules.tls.key_file,
+            "server_name": rules.tls.server_name,
+        }
+        token = rules.token.get_secret_value()
+        server = rules.tls.fill(server_options, _uri(rules), token=token, database=rules.database, **files)
+        return MilvusCollections(rules.collection, server, options=options)
     lite = MilvusLiteProcess(settings.milvus_dir)
     return LiteCollections(rules.collection, lite, options={**options, "purge_timeout_s": rules.purge_timeout_s})
 
@@ -108,20 +115,6 @@ async def milvus(settings: Settings, signature: str, dimension: int) -> AsyncIte
     finally:
         await store.close()
         await collections.close()
-
-
-def _server(rules: MilvusSection) -> dict[str, Any]:
-    """Where it is, and what it asks for."""
-    return server_options(
-        _uri(rules),
-        token=rules.token.get_secret_value(),
-        database=rules.database,
-        ca_file=rules.tls.ca_file,
-        cert_file=rules.tls.cert_file,
-        secure=rules.tls.enabled,
-        client_key_path=rules.tls.key_file,
-        server_name=rules.tls.server_name,
-    )
 
 
 def _options(settings: Settings, rules: MilvusSection | QdrantSection) -> dict[str, Any]:
