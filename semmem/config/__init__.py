@@ -6,7 +6,7 @@ settings.py and memory_section.py; rules.py ties keys together; docs/configurati
 
 from semmem.config.loading import changed_keys, digest, effective, examine, load
 from semmem.config.problems import ConfigError, Problem
-from semmem.config.schema import configuration_table, restart_reasons
+from semmem.config.schema import restart_reasons
 from semmem.config.settings import Settings
 from semmem.config.surroundings import remarks
 
@@ -15,7 +15,6 @@ __all__ = [
     "Problem",
     "Settings",
     "changed_keys",
-    "configuration_table",
     "digest",
     "effective",
     "examine",

@@ -10,13 +10,13 @@ import yaml
 
 from semmem.config import Settings, effective, load, remarks, schema
 from semmem.config.names import NAMES, Kind, Name
-from semmem.config.schema import names_page
 from semmem.memory import Controls
 from semmem.request.asker import AskerRules, read_asker
 from semmem.request.head import RequestHead
 from semmem.request.permission import PermissionRules
 from semmem.wiring import request
 from tests.support.configuration import LONG_SECRET, at, check, loaded, only, problems, write
+from tests.support.configuration_pages import names_page
 
 HOME = Path(__file__).parents[3]
 
@@ -83,7 +83,9 @@ def named(name: Name) -> str:
 
 
 def test_the_page_is_the_table() -> None:
-    assert (HOME / "docs" / "names.md").read_text() == names_page(), "put `python -m semmem.config names` there"
+    assert (HOME / "docs" / "names.md").read_text() == names_page(), (
+        "put what tests.support.configuration_pages prints there"
+    )
 
 
 def test_every_name_is_known_once() -> None:

@@ -11,10 +11,11 @@ import pytest
 import yaml
 from pydantic import SecretStr
 
-from semmem.config import Settings, configuration_table, effective, load, schema
+from semmem.config import Settings, effective, load, schema
 from semmem.config.problems import is_secret
 from semmem.config.rules import conflicts
 from tests.support.configuration import at, loaded, problems
+from tests.support.configuration_pages import about, configuration_table
 
 HOME = Path(__file__).parents[3]
 SHIPPED = HOME / "config.yaml"
@@ -72,7 +73,9 @@ def test_the_shipped_file_has_a_commented_price_that_names_every_key_and_loads(t
 
 def test_the_reference_is_the_schemas() -> None:
     page = (HOME / "docs" / "configuration.md").read_text()
-    assert page.endswith(configuration_table()), "put the output of `python -m semmem.config` under `# Every key`"
+    assert page.endswith(configuration_table()), (
+        "put the output of tests.support.configuration_pages under `# Every key`"
+    )
 
 
 def test_the_example_of_an_error_in_the_reference_is_what_is_printed(tmp_path: Path) -> None:
@@ -86,7 +89,7 @@ def test_the_example_of_an_error_in_the_reference_is_what_is_printed(tmp_path: P
 
 @pytest.mark.parametrize("leaf", list(schema.leaves()), ids=lambda leaf: ".".join(leaf.path)[:60])
 def test_every_key_says_what_it_does(leaf: schema.Leaf) -> None:
-    said = schema.about(leaf)
+    said = about(leaf)
     assert said
     assert not said.endswith(".")
     assert "|" not in said
