@@ -40,11 +40,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DoorLimits:
-    """Streams at once per role (more are closed at once: the request passes without memory), message size in bytes."""
+    """Streams at once per role; more are closed at once: the request passes without memory."""
 
     mutate_streams_max: int = 256
     observe_streams_max: int = 1024
-    message_bytes_max: int = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

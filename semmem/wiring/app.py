@@ -36,7 +36,7 @@ from semmem.wiring.maintenance import CANNOT_WRITE
 from semmem.wiring.parts import Parts, metrics_page
 from semmem.wiring.reload import Read, Reloading
 from semmem.wiring.replicas import Kept
-from semmem.wiring.serving import Serving, Workshop, front, serve
+from semmem.wiring.serving import Serving, Workshop, serve
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class App:
             await self._unless_fatal("wait for the store", parts.store.tried)
             gc.collect()  # beyond the collector's reach from now on: a full collection of what start-up made takes
             gc.freeze()  # 0.3 to 0.7 s, longer than Envoy waits, and none of it ever becomes garbage
-            await self._front.server.set_serving(True)
+            await self._workshop.server.set_serving(True)
             self._serves = True
             try:
                 yield addresses
@@ -121,7 +121,7 @@ class App:
         usual, large = OffloadThreads(), OffloadThreads()  # for large bodies
         for each in (usual, large):
             stack.push_async_callback(each.close)
-        workshop = Workshop(
+        self._workshop = workshop = Workshop(
             parts,
             self._announce,
             self.reloading,
@@ -132,15 +132,15 @@ class App:
             samples=self._samples,
             tracer=tracer,
         )
-        self._front = await front(settings, workshop)
-        grpc = await self._front.server.start()
-        stack.push_async_callback(self._front.server.stop, 0.0)
-        self.reloading.begin(workshop.make, self._front.take_up)
+        await workshop.open(settings)
+        grpc = await workshop.server.start()
+        stack.push_async_callback(workshop.server.stop, 0.0)
+        self.reloading.begin(workshop.make, workshop.take_up)
         health = create_health(lambda: self._ready(parts), metrics_page(self._metrics, parts, self._up(parts)))
         listeners, serving = settings.listeners, partial(serve, spawn=spawn, stack=stack)
         return Addresses(
             grpc=grpc,
-            api=await serving("api", self._front.api, listeners.api),
+            api=await serving("api", workshop.api, listeners.api),
             health=await serving("health", health, listeners.health),
         )
 
@@ -160,8 +160,8 @@ class App:
             ("former usage", parts.usage.writer.keep_small),
             ("conversations", parts.conversations.writer.run),
             ("former conversations", parts.conversations.writer.keep_small),
-            ("upkeep", lambda: maintenance.keep_up(lambda: self._front.serving.learning.upkeep, parts.can_learn)),
-            ("unread histories", lambda: request.read_again(lambda: self._front.serving.turns)),
+            ("upkeep", lambda: maintenance.keep_up(lambda: self._workshop.serving.learning.upkeep, parts.can_learn)),
+            ("unread histories", lambda: request.read_again(lambda: self._workshop.serving.turns)),
             ("reload", self.reloading.run),
             ("switches", parts.switch_watch.run),
             ("votes", parts.vote_watch.run),
@@ -186,7 +186,7 @@ class App:
         if parts.at_once is not None:  # else the first turn would wait for it
             self._tasks.keep("start of the reader", lambda: learning.start_reader(backends))
             self._tasks.keep("turns that were left", parts.at_once.run)
-        drift, nudge = (lambda: self._front.serving.learning.drift), parts.learner.nudge
+        drift, nudge = (lambda: self._workshop.serving.learning.drift), parts.learner.nudge
         self._tasks.keep("topics", lambda: watch_topics(drift, nudge, lambda: self._embedder_answers))
 
     async def _unless_unfit(self, work: Callable[[], Awaitable[None]], after: asyncio.Event | None = None) -> None:
@@ -248,8 +248,8 @@ class App:
     async def _drain(self, parts: Parts) -> None:
         """Nothing that was accepted is lost: streams end first, then the journal's queue, then what is being learnt."""
         self.reloading.end()
-        deadline = time.monotonic() + self._front.serving.settings.deployment.drain_s
-        await self._front.server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
+        deadline = time.monotonic() + self._workshop.serving.settings.deployment.drain_s
+        await self._workshop.server.stop(max(0.5, deadline - time.monotonic() - LEARN_DRAIN_S))
         if not await parts.writer.drained(max(1.0, deadline - time.monotonic())):
             log.error("stopped with %d halves of turns not committed", len(parts.writer))
         if parts.at_once is not None:

@@ -1,4 +1,4 @@
-"""Settings -> what the doors let in: limits, callers and their tokens, what guards the API and its routes."""
+"""Settings -> what the API's door lets in: callers and their tokens, what guards it and its routes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hashlib import blake2b
 
 from semmem.config.listeners_section import JwtSection, RateLimitSection
 from semmem.config.settings import Settings
-from semmem.envoy.service import DoorLimits
 from semmem.extraction.storing import Storing
 from semmem.extraction.unlearning import Undoing
 from semmem.lifecycle.holds import Holds
@@ -25,15 +24,6 @@ from semmem.upkeep.summaries import Summariser, SummaryRules
 from semmem.wiring.backends import Backends
 from semmem.wiring.learning import dedup
 from semmem.wiring.maintenance import consolidator
-
-GRPC_OVERHEAD_BYTES = 1024 * 1024
-"""Headers and metadata around a body in one gRPC message."""
-
-
-def door_limits(settings: Settings) -> DoorLimits:
-    limits = settings.limits
-    body_bytes_max = max(limits.request_body_bytes_max, limits.response_body_bytes_max)
-    return limits.fill(DoorLimits, message_bytes_max=body_bytes_max + GRPC_OVERHEAD_BYTES)
 
 
 def access(settings: Settings, tokens: Tokens | None, web_tokens: VerifiedWebTokens | None) -> AccessRules:

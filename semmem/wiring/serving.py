@@ -22,7 +22,7 @@ from semmem.compression.making import Making
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer, TlsFiles
-from semmem.envoy.service import ExternalProcessor, MessageTimeouts, OpenStreams, no_streams
+from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts, OpenStreams, no_streams
 from semmem.exchange import Exchange
 from semmem.exchange.features import Explaining
 from semmem.extraction.screen import screen_text
@@ -67,6 +67,10 @@ if TYPE_CHECKING:
     from semmem.management.mcp_doors import Tools
 
 LISTENER_END_S = 5.0
+GRPC_OVERHEAD_BYTES = 1024 * 1024
+"""Headers and metadata around a body in one gRPC message."""
+TOOL_BODY_BYTES_MAX = 64 * 1024**2
+"""Of the tools' own server, behind the API's door, which has the configured limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +85,24 @@ class Serving:
     making: Making
 
 
+async def _nobody(_scope: object, _receive: object, _send: object) -> None:
+    """The API before there is one: its listener is not bound yet."""
+
+
+@dataclass(eq=False)
+class CurrentApi:
+    """An ASGI application. A call is answered to its end by the one that it began with."""
+
+    application: ASGIApp = _nobody
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.application(scope, receive, send)
+
+
 @dataclass(eq=False)
 class Workshop:
-    """Makes what serves, out of parts that stay. ``threads`` work on large bodies; ``activity`` keeps how the last
+    """Makes what serves, out of parts that stay, and puts it in its place: ``serving`` is what serves at the moment,
+    ``api`` and ``server`` stand in front of it. ``threads`` work on large bodies; ``activity`` keeps how the last
     requests ended."""
 
     parts: Parts
@@ -98,7 +117,10 @@ class Workshop:
     tracer: Tracer
     _open_streams: OpenStreams = field(init=False, default_factory=no_streams)
     _guards: Guards | None = field(init=False, default=None)
-    tools: Tools | None = field(init=False, default=None)
+    _tools: Tools | None = field(init=False, default=None)
+    api: CurrentApi = field(init=False, default_factory=CurrentApi)
+    serving: Serving = field(init=False)
+    server: ExtProcServer = field(init=False)
 
     def __post_init__(self) -> None:
         """What is made of the same keys as before is kept: the keys of tokens, how often somebody called."""
@@ -111,9 +133,30 @@ class Workshop:
         if (news := self.parts.opened.news) is not None:
             news.changes.changed(user)
 
-    def first(self, settings: Settings) -> Serving:
-        """What serves from the start."""
-        return self._made(settings, self.parts.opened.backends, self.parts.first)
+    async def open(self, settings: Settings) -> None:
+        """With what serves from the start, and the tools for models where they are wanted. Raises OSError naming a
+        certificate that cannot be read."""
+        if settings.listeners.api.mcp:
+            from semmem.management.mcp_doors import tools_of  # and with it an SDK that most processes never need
+
+            self._tools = tools_of(self.api, body_bytes_max=TOOL_BODY_BYTES_MAX)
+            self.spawn("tools", self._tools.run())
+            await self._tools.ready.wait()
+        self.serving = self._made(settings, self.parts.opened.backends, self.parts.first)
+        self.api.application, self.server = self.serving.api, envoy_door(settings, self.serving.processor)
+
+    def take_up(self, serving: Serving) -> None:
+        """All at once, between two steps of whatever runs."""
+        parts, former, learns = self.parts, self.serving.settings, serving.learning
+        self.serving, self.api.application = serving, serving.api
+        self.server.use(serving.processor)
+        parts.learner.use(learning.learn(learns.batches, self.announce, self.tracer), learns.rules)
+        if parts.at_once is not None:
+            parts.at_once.at_once, parts.at_once.settling = learns.reading, learns.batches.settling
+        parts.compression.maker.making = serving.making
+        tell_from(serving.settings.log.level)
+        closing = parts.opened.clients.close_others(serving.settings, after_s=former.memory.extraction.lease_s)
+        self.spawn("close models", closing)
 
     def make(self, settings: Settings) -> Serving:
         """Blocking, for any thread; changes nothing of what serves. Raises OSError, ValueError and UnusableWeights."""
@@ -136,7 +179,7 @@ class Workshop:
         )
         processor = ExternalProcessor(
             self._exchange(settings, backends, turns, work),
-            doors.door_limits(settings),
+            settings.limits.fill(DoorLimits),
             announce=self.announce,
             note_ended=self.activity.ended,
             single_filter=settings.capture.mode == "single_filter",
@@ -220,8 +263,8 @@ class Workshop:
         )
         if settings.listeners.api.studio:
             add_studio(api)
-        if self.tools is not None:
-            self.tools.add_to(api)
+        if self._tools is not None:
+            self._tools.add_to(api)
         return api
 
     def _memories(self, settings: Settings, backends: Backends, one_line: Holds) -> Memories:
@@ -253,70 +296,16 @@ class Workshop:
         return replace(self._guards, limits=limits)
 
 
-@dataclass(eq=False)
-class CurrentApi:
-    """An ASGI application. A call is answered to its end by the one that it began with."""
-
-    application: ASGIApp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.application(scope, receive, send)
-
-
-TOOL_BODY_BYTES_MAX = 64 * 1024**2
-"""Of the tools' own server, behind the API's door, which has the configured limit."""
-
-
-class Front:
-    """Raises OSError naming a certificate that cannot be read."""
-
-    def __init__(self, serving: Serving, api: CurrentApi, workshop: Workshop) -> None:
-        self.serving, self.api, self._workshop = serving, api, workshop
-        self.server = envoy_door(serving.settings, serving.processor)
-        api.application = serving.api
-
-    def take_up(self, serving: Serving) -> None:
-        """All at once, between two steps of whatever runs."""
-        shop, former, learns = self._workshop, self.serving.settings, serving.learning
-        parts = shop.parts
-        self.serving, self.api.application = serving, serving.api
-        self.server.use(serving.processor)
-        parts.learner.use(learning.learn(learns.batches, shop.announce, shop.tracer), learns.rules)
-        if parts.at_once is not None:
-            parts.at_once.at_once, parts.at_once.settling = learns.reading, learns.batches.settling
-        parts.compression.maker.making = serving.making
-        tell_from(serving.settings.log.level)
-        closing = parts.opened.clients.close_others(serving.settings, after_s=former.memory.extraction.lease_s)
-        shop.spawn("close models", closing)
-
-
-async def front(settings: Settings, workshop: Workshop) -> Front:
-    """With what serves from the start, and the tools for models where they are wanted."""
-    api = CurrentApi(_nobody)
-    if settings.listeners.api.mcp:
-        from semmem.management.mcp_doors import tools_of  # and with it an SDK that most processes never need
-
-        tools = workshop.tools = tools_of(api, body_bytes_max=TOOL_BODY_BYTES_MAX)
-        workshop.spawn("tools", tools.run())
-        await tools.ready.wait()
-    return Front(workshop.first(settings), api, workshop)
-
-
-async def _nobody(_scope: object, _receive: object, _send: object) -> None:
-    """The API before there is one: its listener is not bound yet."""
-
-
 def envoy_door(settings: Settings, processor: ExternalProcessor) -> ExtProcServer:
     """Not started. Raises OSError naming a file that cannot be read."""
-    grpc = settings.listeners.grpc
-    files = None  # plain text
+    grpc, limits, files = settings.listeners.grpc, settings.limits, None  # no files: plain text
     if (tls := grpc.tls).cert_file:
         client_ca = Path(tls.client_ca_file) if tls.client_ca_file else None
         files = TlsFiles(Path(tls.cert_file), Path(tls.key_file), client_ca)
     return ExtProcServer(
         processor,
         address=f"unix:{grpc.unix_socket}" if grpc.unix_socket else grpc.address,
-        message_bytes_max=doors.door_limits(settings).message_bytes_max,
+        message_bytes_max=max(limits.request_body_bytes_max, limits.response_body_bytes_max) + GRPC_OVERHEAD_BYTES,
         tls=files,
     )
 

@@ -73,7 +73,7 @@ async def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     (tmp_path / "keys.json").write_text('{"keys": []}')
     text = EVERYTHING.replace("DATA", str(tmp_path / "data")).replace("KEYS", str(tmp_path / "keys.json"))
     settings, found, workshops = load(write(tmp_path, text), os.environ), Watched(), list[Workshop]()
-    first, fill = Workshop.first, Section.fill
+    opening, fill = Workshop.open, Section.fill
 
     @wraps(fill)
     def noted(section: Section, make: Callable[..., Any], *given: Any, **others: Any) -> Any:
@@ -84,11 +84,11 @@ async def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
         return fill(section, kept, *given, **others)
 
-    def remembered(workshop: Workshop, given: Settings) -> Any:
+    async def remembered(workshop: Workshop, given: Settings) -> None:
         workshops.append(workshop)
-        return first(workshop, given)
+        await opening(workshop, given)
 
-    monkeypatch.setattr(Workshop, "first", remembered)
+    monkeypatch.setattr(Workshop, "open", remembered)
     monkeypatch.setattr(Section, "fill", noted)
     async with App(recorded(settings, found.started)).running():
         await asyncio.to_thread(workshops[0].make, recorded(settings, found.made))
