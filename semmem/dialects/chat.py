@@ -70,9 +70,7 @@ def parse(body: bytes) -> ChatRequest:
 
 
 class ChatRequest(ParsedRequest):
-    """One request.
-
-    Position ``turn``: at the beginning of the user's message.
+    """Position ``turn``: at the beginning of the user's message.
 
     Position ``system``: at the end of the first system or developer message, which is given back as the kind of
     content it was; as the user at the beginning of the user's last message. Many templates refuse a message more: one

@@ -84,10 +84,8 @@ def parse(body: bytes) -> MessagesRequest:
 
 
 class MessagesRequest(ParsedRequest):
-    """One request.
-
-    Position ``turn``: in front of the user's own words in the message, as below; nowhere else, since another injection
-    may stand in ``system``.
+    """Position ``turn``: in front of the user's own words in the message, as below; nowhere else, since another
+    injection may stand in ``system``.
 
     Position ``system``: behind what ``system`` says, in the same string, or as one more block of a list; as the user at
     the beginning of the user's last own words, in the same way. At the other positions it is one more block always.

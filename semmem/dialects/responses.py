@@ -116,9 +116,7 @@ def parse(body: bytes) -> ResponsesRequest:
 
 
 class ResponsesRequest(ParsedRequest):
-    """One request.
-
-    Position ``turn``: at the beginning of the user item.
+    """Position ``turn``: at the beginning of the user item.
 
     Position ``system``: at the end of ``instructions``; where there are none but a system or developer item in
     ``input``, at the end of that, since a server puts instructions before it as one more message; as the user at the

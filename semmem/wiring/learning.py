@@ -1,4 +1,5 @@
-"""Settings -> what learns: the learner, its extractors, screen and dedup, and the watch for changes of topic."""
+"""Settings -> what learns: the learner, its extractors, screen and dedup, and the watch for changes of topic; what of
+it a reload changes, with the upkeep of what was learnt."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from semmem.extraction.at_once import AtOnce
 from semmem.extraction.comparing import Comparing, PairJudge
 from semmem.extraction.contradiction.verdict import closed
 from semmem.extraction.dedup import Dedup
+from semmem.extraction.drift import DriftWatch
 from semmem.extraction.llm import LlmExtractor, SessionSummariser
 from semmem.extraction.model_judge import ModelJudge, Unsettled
 from semmem.extraction.pipeline import Learning, choose_extractor
@@ -36,9 +38,11 @@ from semmem.ports.learning import Batch, BatchRules, Extractor
 from semmem.ports.spans import NO_TRACER, Tracer
 from semmem.retrieval.context import FENCE_MARKERS, without_tags
 from semmem.turns.recorder import OBSERVING
-from semmem.wiring.backends import Backends
+from semmem.upkeep.maintenance import Maintenance
+from semmem.wiring.backends import Backends, Opened
 from semmem.wiring.erasure import holds
-from semmem.wiring.maintenance import lifetime_s, quota
+from semmem.wiring.maintenance import lifetime_s, quota, upkeep
+from semmem.wiring.models import has_no_model
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +69,49 @@ def batch_rules(settings: Settings) -> BatchRules:
         size=settings.memory.extraction_batch_size,
         idle_s=extraction.session_idle_s,
         answer_wait_s=0.0 if settings.capture.mode == "off" else extraction.answer_wait_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LearningSide:
+    """What learns from batches and from single turns, when, and what keeps memories in bounds. None of it has a state
+    of its own that matters: what is under way may end with the former one."""
+
+    batches: Learning
+    rules: BatchRules
+    reading: AtOnce
+    upkeep: Maintenance
+    drift: DriftWatch | None
+
+
+def learning_side(
+    settings: Settings, patient: Backends, opened: Opened, announce: Announce, erase: Erase
+) -> LearningSide:
+    """``patient``: the backends as learning uses them. ``erase``: what erases one memory."""
+    batches = learning(settings, patient, announce, erase=erase)
+    return LearningSide(
+        batches,
+        batch_rules(settings),
+        reading(settings, patient, batches),
+        upkeep(settings, opened.backends, opened.store_backend, announce),
+        drift_watch(settings, patient),
+    )
+
+
+def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
+    """None when changes of topic are not looked for: two messages on one topic hardly share words, so without a model
+    nothing can be seen of it."""
+    extraction = settings.memory.extraction
+    if not extraction.drift_threshold or has_no_model(backends.embedder.signature):
+        return None
+    return extraction.fill(
+        DriftWatch,
+        backends.journal,
+        backends.embedder,
+        prefix="drift_",
+        look_back_s=extraction.session_idle_s,
+        strip_block=without_tags,
+        last_write=backends.journal.last_write,
     )
 
 

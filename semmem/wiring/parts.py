@@ -1,12 +1,11 @@
-"""What a running semmem consists of and keeps as long as it lives, whatever its settings become; what a reload changes
-of learning and upkeep; and what it says of itself, for the page of metrics and the API."""
+"""What a running semmem consists of and keeps as long as it lives, whatever its settings become; and what it says of
+itself, for the page of metrics and the API."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from semmem import __version__
@@ -15,33 +14,25 @@ from semmem.backup.exporting import Everybody
 from semmem.config import effective
 from semmem.config.settings import Settings
 from semmem.config.values import DAY_S
-from semmem.extraction.at_once import AtOnce
-from semmem.extraction.drift import DriftWatch
-from semmem.extraction.pipeline import Learning
-from semmem.extraction.unlearning import Erase
 from semmem.management.api import Purging
 from semmem.management.engine_api import Engine, EngineStatus, ReloadState
 from semmem.management.shown import at
 from semmem.ports.events import Announce
-from semmem.ports.learning import BatchRules
 from semmem.ports.reindexing import ReindexState
 from semmem.ports.spans import Tracer
 from semmem.reindex.reindexing import Reindexing
 from semmem.request.switches import Switches
-from semmem.retrieval.context import without_tags
 from semmem.retrieval.index.kept import Preloaded
 from semmem.retrieval.ledger.ledger import Ledger
 from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metrics import Metrics, MetricsPage
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
-from semmem.upkeep.maintenance import Maintenance
-from semmem.wiring import backup, learning, maintenance, request, stores
+from semmem.wiring import backup, learning, request, stores
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Backends, Opened
 from semmem.wiring.features import Compression, ConversationRecord, Recording
 from semmem.wiring.maintenance import HousekeepingLoop, StoreWatch
-from semmem.wiring.models import has_no_model
 from semmem.wiring.replicas import Replicas
 
 WARM_SHARE = 0.5
@@ -73,7 +64,7 @@ class Parts:
             quick_s=WARM_SHARE * settings.deadlines.store_ms / 1000,
         )
         self.patient = learning.patient(settings, backends)
-        self.first = learning_side(  # made before what erases, which makes use of it
+        self.first = learning.learning_side(  # made before what erases, which makes use of it
             settings,
             self.patient,
             opened,
@@ -137,49 +128,6 @@ class Parts:
     def can_learn(self) -> bool:
         """Not while the embedder is being opened: after a restart the store is often there seconds before it."""
         return self.embedder_tried.is_set() and self.store.answers and self.store.has_room
-
-
-@dataclass(frozen=True, slots=True)
-class LearningSide:
-    """What learns from batches and from single turns, when, and what keeps memories in bounds. None of it has a state
-    of its own that matters: what is under way may end with the former one."""
-
-    batches: Learning
-    rules: BatchRules
-    reading: AtOnce
-    upkeep: Maintenance
-    drift: DriftWatch | None
-
-
-def learning_side(
-    settings: Settings, patient: Backends, opened: Opened, announce: Announce, erase: Erase
-) -> LearningSide:
-    """``patient``: the backends as learning uses them. ``erase``: what erases one memory."""
-    batches = learning.learning(settings, patient, announce, erase=erase)
-    return LearningSide(
-        batches,
-        learning.batch_rules(settings),
-        learning.reading(settings, patient, batches),
-        maintenance.upkeep(settings, opened.backends, opened.store_backend, announce),
-        drift_watch(settings, patient),
-    )
-
-
-def drift_watch(settings: Settings, backends: Backends) -> DriftWatch | None:
-    """None when changes of topic are not looked for: two messages on one topic hardly share words, so without a model
-    nothing can be seen of it."""
-    extraction = settings.memory.extraction
-    if not extraction.drift_threshold or has_no_model(backends.embedder.signature):
-        return None
-    return extraction.fill(
-        DriftWatch,
-        backends.journal,
-        backends.embedder,
-        prefix="drift_",
-        look_back_s=extraction.session_idle_s,
-        strip_block=without_tags,
-        last_write=backends.journal.last_write,
-    )
 
 
 Up = Mapping[str, Callable[[], bool]]

@@ -59,8 +59,9 @@ from semmem.wiring import backup, doors, learning, request
 from semmem.wiring.backends import Backends
 from semmem.wiring.erasure import holds
 from semmem.wiring.features import fence_of, making
+from semmem.wiring.learning import LearningSide, learning_side
 from semmem.wiring.maintenance import lifetime_s, quota
-from semmem.wiring.parts import LearningSide, Parts, Up, engine, learning_side
+from semmem.wiring.parts import Parts, Up, engine
 from semmem.wiring.reload import Reloading
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 from semmem.wiring import models
 from semmem.wiring.backends import Backends
+from semmem.wiring.learning import drift_watch
 from semmem.wiring.models import chosen, has_no_model
-from semmem.wiring.parts import drift_watch
 from semmem.wiring.stores import journal, may_begin
 from tests.support.configuration import loaded
 from tests.support.fakes import HashEmbedder, hot
