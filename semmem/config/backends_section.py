@@ -32,7 +32,6 @@ from semmem.config.values import (
 EXPORTED_MODELS = Path("share", "semmem", "models")
 """Below the Python environment, so that it is made and removed with it."""
 
-
 MULTILINGUAL = "multilingual"
 _MODEL = "the embedding model is loaded with it"
 

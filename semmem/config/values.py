@@ -35,7 +35,6 @@ _SECONDS = {"_ms": (1, 1000), "_hours": (HOUR_S, 1), "_days": (DAY_S, 1)}
 _NONE: Any = object()
 _LOOKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
-
 Made = TypeVar("Made")
 
 

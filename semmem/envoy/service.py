@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -60,13 +61,6 @@ class MessageTimeouts:
 NoteEnded = Callable[[str, float, int, int, RequestRecord | None], None]
 """Outcome word, seconds, memories and tokens in the prompt, and whose request it was."""
 
-OpenStreams = dict[str, int]
-"""How many streams are open in each role."""
-
-
-def no_streams() -> OpenStreams:
-    return {"mutate": 0, "observe": 0}
-
 
 class ExternalProcessor:
     """The ext_proc service. ``single_filter``: one filter does both, for gateways that cannot have two. Each chunk of
@@ -82,7 +76,7 @@ class ExternalProcessor:
         single_filter: bool = False,
         message_timeouts: MessageTimeouts | None = None,
         work: BodyWork | None = None,
-        open_streams: OpenStreams | None = None,
+        open_streams: Counter[str] | None = None,
         tracer: Tracer = NO_TRACER,
         note_ended: NoteEnded = lambda *_: None,
     ) -> None:
@@ -94,7 +88,7 @@ class ExternalProcessor:
         self._single_filter = single_filter
         self._announce = announce
         self._limits = {"mutate": limits.mutate_streams_max, "observe": limits.observe_streams_max}
-        self._streams = no_streams() if open_streams is None else open_streams
+        self._streams = Counter[str]() if open_streams is None else open_streams
 
     async def serve(self, requests: Any, stream: Any) -> bytes:
         """One gRPC stream of messages as bytes; the last one is returned, and ends it."""

@@ -18,7 +18,6 @@ from semmem.turns.observation import Ticket
 NAMESPACE = "semmem"
 """The dynamic metadata namespace that joins the two filters of one request."""
 
-
 NOTHING = b""
 """A message that says nothing, where one has to be sent and nobody reads it."""
 
@@ -30,7 +29,6 @@ CONTINUE: dict[str | None, bytes] = {
     "request_trailers": pb.ProcessingResponse(request_trailers=pb.TrailersResponse()).SerializeToString(),
     "response_trailers": pb.ProcessingResponse(response_trailers=pb.TrailersResponse()).SerializeToString(),
 }
-
 
 RESPONSE_WANTED: bytes = pb.ProcessingResponse(
     response_headers=pb.HeadersResponse(),

@@ -34,7 +34,6 @@ DRAIN_S = 2.0
 
 PLAIN = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
-
 TOLD = ("outcome", "seconds")
 """What a line may say beside its message, each under its own name (``extra``)."""
 

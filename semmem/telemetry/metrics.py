@@ -28,7 +28,6 @@ SLOW = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 COUNTS = (0, 1, 2, 3, 5, 10, 20, 50)
 LAGS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0)
 
-
 disable_created_metrics()  # type: ignore[no-untyped-call]  # twice as many series, which nobody asks for
 
 

@@ -215,7 +215,6 @@ def otlp_exporter(
 EXPORTED, FAILED, DROPPED = "exported", "failed", "dropped"
 """What became of a span: sent, in a batch that could not be sent, or met a full queue."""
 
-
 Offload = Callable[[Callable[[], SpanExportResult]], Awaitable[SpanExportResult]]
 """Runs blocking work beside the event loop."""
 

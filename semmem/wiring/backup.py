@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from itertools import count
@@ -207,10 +208,8 @@ def recover(settings: Settings, *, accept_lost_erasures: bool, progress: Progres
         only.open()
     except JournalError as error:
         raise BackupError(f"{error}; stop it first") from None
-    try:
+    with closing(only):
         return _recover(path, accept_lost_erasures=accept_lost_erasures, progress=progress)
-    finally:
-        only.close()
 
 
 def _recover(path: Path, *, accept_lost_erasures: bool, progress: Progress) -> dict[str, Any]:

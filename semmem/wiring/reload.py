@@ -25,7 +25,6 @@ STOPPING = "semmem is stopping"
 Read = Callable[[], tuple[Settings | None, Sequence[Problem]]]
 """The configuration as it is written now, and what is wrong with it. Blocking."""
 
-
 Made = TypeVar("Made")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
@@ -22,7 +23,7 @@ from semmem.compression.making import Making
 from semmem.config.listeners_section import HttpListenerSection
 from semmem.config.settings import Settings
 from semmem.envoy.server import ExtProcServer, TlsFiles
-from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts, OpenStreams, no_streams
+from semmem.envoy.service import DoorLimits, ExternalProcessor, MessageTimeouts
 from semmem.exchange import Exchange
 from semmem.exchange.features import Explaining
 from semmem.extraction.screen import screen_text
@@ -116,7 +117,7 @@ class Workshop:
     activity: Activity
     samples: Samples
     tracer: Tracer
-    _open_streams: OpenStreams = field(init=False, default_factory=no_streams)
+    _open_streams: Counter[str] = field(init=False, default_factory=Counter)
     _guards: Guards | None = field(init=False, default=None)
     _tools: Tools | None = field(init=False, default=None)
     api: CurrentApi = field(init=False, default_factory=CurrentApi)
