@@ -40,7 +40,7 @@ from semmem.wiring.serving import Serving, Workshop, serve
 
 log = logging.getLogger(__name__)
 
-LEARN_DRAIN_S, AT_ONCE_DRAIN_S = 5.0, 1.0
+LEARN_DRAIN_S, AT_ONCE_DRAIN_S, SPANS_DRAIN_S = 5.0, 1.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class App:
     async def running(self) -> AsyncIterator[Addresses]:
         """Serve inside the block; drain and close at its end. Raises OSError or SemmemError when it cannot start."""
         async with AsyncExitStack() as stack:
-            self._tracing = tracing(self._settings, self._metrics, stack)
+            self._tracer, self._export = tracing(self._settings, self._metrics, stack)
             opened = await open_backends(
                 self._settings, self._metrics, stack, spawn=self._tasks.spawn, announce=self._announce
             )
@@ -85,7 +85,7 @@ class App:
                 self._announce,
                 shown=request.ledger(self._settings, opened.backends.journal, self._tasks.spawn, self._announce),
                 embedder_tried=self._embedder_tried,
-                tracer=self._tracing.tracer,
+                tracer=self._tracer,
                 forget_requests=self._activity.forget,
             )
             if parts.replicas is not None:
@@ -117,7 +117,7 @@ class App:
         await self._unless_fatal("stop", stop)
 
     async def _open_doors(self, parts: Parts, stack: AsyncExitStack) -> Addresses:
-        settings, spawn, tracer = self._settings, self._tasks.spawn, self._tracing.tracer
+        settings, spawn, tracer = self._settings, self._tasks.spawn, self._tracer
         usual, large = OffloadThreads(), OffloadThreads()  # for large bodies
         for each in (usual, large):
             stack.push_async_callback(each.close)
@@ -177,8 +177,8 @@ class App:
             parts.opened.news.begin(self._tasks, Kept(backends.store, parts.shown), is_counted)
         if (placer := features.placer(settings, parts.patient)) is not None:
             self._tasks.keep("vectors of conversations", placer.run)
-        if self._tracing.export is not None:
-            self._tasks.keep("traces", self._tracing.export.run)
+        if self._export is not None:
+            self._tasks.keep("traces", self._export.run)
         if parts.replicas is not None:
             parts.replicas.begin(self._tasks)
         if settings.memory.hot_cache.warm_users:
@@ -258,7 +258,8 @@ class App:
         await parts.learner.drained(max(0.5, min(LEARN_DRAIN_S, deadline - time.monotonic())))
         if parts.opened.news is not None:
             await parts.opened.news.last_word()
-        await self._tracing.last_word()
+        if self._export is not None:
+            await self._export.drained(SPANS_DRAIN_S)
 
 
 def _journal_trouble(parts: Parts) -> str | None:

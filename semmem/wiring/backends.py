@@ -157,32 +157,16 @@ def fence(settings: Settings) -> Fence:
     return Fence(key, former) if former else Fence(key)
 
 
-DRAIN_S = 2.0
-"""How long the end of the process waits for spans that are not sent yet."""
-
-
 class TracingError(SemmemError):
     """Traces are wanted and cannot be made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tracing:
-    """``export`` sends spans until it is cancelled; None: there are none."""
-
-    tracer: Tracer = NO_TRACER
-    export: SpanExport | None = None
-
-    async def last_word(self) -> None:
-        """Send what is left of them."""
-        if self.export is not None:
-            await self.export.drained(DRAIN_S)
-
-
-def tracing(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Tracing:
-    """What ends with ``stack``. Raises TracingError naming a package or a file that is missing."""
+def tracing(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> tuple[Tracer, SpanExport | None]:
+    """What records spans, and what sends them until it is cancelled (None: there are none), which ends with ``stack``.
+    Raises TracingError naming a package or a file that is missing."""
     rules = settings.tracing
     if not rules.endpoint:
-        return Tracing()
+        return NO_TRACER, None
     try:  # optional packages, which take a fifth of a second to import
         from semmem.telemetry.tracing import OtelTracer, SpanExport, Telling, otlp_exporter
     except ModuleNotFoundError:
@@ -204,4 +188,4 @@ def tracing(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Trac
         "service.instance.id": str(uuid.uuid4()),
     }
     tracer = OtelTracer(export, ratio=rules.sample_ratio, telling=telling, resource=resource)
-    return Tracing(tracer, export)
+    return tracer, export

@@ -25,9 +25,7 @@ def settings(url: str) -> Settings:
 
 async def test_without_a_collector_nothing_is_recorded_sent_or_kept() -> None:
     async with AsyncExitStack() as stack:
-        off = tracing(Settings(), Metrics(), stack)
-        await off.last_word()
-    assert (off.tracer, off.export) == (NO_TRACER, None)
+        assert tracing(Settings(), Metrics(), stack) == (NO_TRACER, None)
 
 
 def test_without_a_collector_nothing_is_imported_for_it() -> None:
@@ -40,10 +38,11 @@ def test_without_a_collector_nothing_is_imported_for_it() -> None:
 async def test_what_ended_is_exported_before_the_process_ends() -> None:
     with collector() as told:
         async with AsyncExitStack() as stack:
-            on = tracing(settings(told.url), Metrics(), stack)
-            with on.tracer.begin("request", lambda: NOWHERE):
+            tracer, export = tracing(settings(told.url), Metrics(), stack)
+            with tracer.begin("request", lambda: NOWHERE):
                 pass
-            await on.last_word()
+            assert export is not None
+            await export.drained(2.0)
         (span,) = told.spans
     assert (span.name, span.resource["service.name"]) == ("request", "shop-memory")
     assert span.resource["service.version"] == semmem.__version__
