@@ -5,6 +5,10 @@ SSE, split anywhere) back into text. It knows nothing of users, signals, search 
 say what a request's members are called. Adding an API is one file, one row in DIALECTS and one sample in the
 contract suite.
 
+A request is read leniently (a role, a part or an item that we do not know is no reason to go without memory) but never
+guessed: what cannot be spliced with certainty is Malformed. Answers are read tolerantly and judged strictly: an answer
+is complete only when its proper end was seen and nothing on the way was lost.
+
 ``chat``, ``messages`` and ``responses`` are the APIs. What they share stands by phase in ``request`` (reading one),
 ``inject`` (rewriting it), ``elements`` (parting it) and ``answer``; ``json_splice`` and ``sse`` know the formats,
 ``parsing`` how much is parsed.

@@ -1,7 +1,4 @@
-"""What the readers of all dialects share: bounded buffers, the choice between JSON and SSE, and how an answer ended.
-
-A dialect adds a subclass of AnswerBuilder, which knows the members of its API's answers and events.
-"""
+"""What the readers of all dialects share: bounded buffers, the choice between JSON and SSE, and how an answer ended."""
 
 from __future__ import annotations
 

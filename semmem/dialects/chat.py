@@ -1,9 +1,4 @@
-"""The OpenAI chat-completions API: ``POST /v1/chat/completions``, as OpenAI, Azure, vLLM and others speak it.
-
-A request is read leniently (a role or a part that we do not know is no reason to go without memory) but never
-guessed: what cannot be spliced with certainty is Malformed. Answers are read tolerantly and judged strictly: an answer
-is complete only when its proper end was seen and nothing on the way was lost.
-"""
+"""The OpenAI chat-completions API: ``POST /v1/chat/completions``, as OpenAI, Azure, vLLM and others speak it."""
 
 from __future__ import annotations
 

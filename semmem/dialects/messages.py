@@ -2,8 +2,7 @@
 
 What is particular about it: instructions stand outside the messages, in ``system``; a tool's result comes back inside
 a user message, so the role alone does not say who speaks; and roles alternate, so memory is added as a text block and
-never as a message. A request is read leniently, an answer is judged strictly: it is complete only when its proper end
-was seen and nothing on the way was lost.
+never as a message.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 A request is a list of items (messages, calls of tools, their outputs, reasoning) and perhaps ``instructions``. The API
 does not carry instructions over to the next response of a chain, so every request gets the injection of its own.
-Items that we do not know are no reason to go without memory, but what cannot be spliced with certainty is Malformed.
-Answers are complete only when their proper end was seen and nothing on the way was lost.
 """
 
 from __future__ import annotations
