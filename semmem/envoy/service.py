@@ -197,7 +197,8 @@ class ExternalProcessor:
         """Whether the body's end was seen: Envoy also hangs up when an answer of ours is late, and the body goes on."""
         await stream.write(wire.RESPONSE_WANTED)
         while not _is_last(message := await stream.read()):
-            await _continue(message, stream)
+            if reply := wire.going_on(message):  # of the message's own kind; none to a kind that is not known here
+                await stream.write(reply)
             observation.feed(message.response_body.body)
         if message is not grpc.aio.EOF:
             await _end(message, stream)
@@ -315,14 +316,10 @@ async def _ask_for_time(stream: Any, message_timeouts: MessageTimeouts, extra_s:
         await stream.write_ahead(wire.more_time(usual_s + extra_s))
 
 
-async def _continue(message: pb.ProcessingRequest, stream: Any) -> None:
-    """The answer of the message's own kind; none to a kind that is not known here."""
-    if reply := wire.going_on(message):
-        await stream.write(reply)
 
 
 async def _end(message: pb.ProcessingRequest, stream: Any) -> None:
-    """The same as the stream's last word."""
+    """The answer of the message's own kind, as the stream's last word."""
     await stream.end(wire.going_on(message))
 
 
