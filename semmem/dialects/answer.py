@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -13,6 +13,15 @@ from semmem.dialects.sse import EventStream
 from semmem.memory import Answer, PromptCache, ToolCall
 
 T = TypeVar("T")
+
+
+class AnswerReader(Protocol):
+    """Reads one answer as it passes. Pure: bytes in, an Answer out; never raises on hostile input."""
+
+    def feed(self, chunk: bytes) -> None: ...
+
+    def end(self) -> Answer:
+        """The answer as far as it was seen. Called once, after the last chunk."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -256,11 +265,6 @@ class EventStreamReader:
         for name, data in events:
             if not answer.ended and (stripped := data.strip()):
                 answer.read_event(name, stripped)
-
-
-AnswerReader = JsonReader | EventStreamReader
-"""Reads one answer as it passes. Pure: bytes in, an Answer out, as far as it was seen; never raises on hostile input.
-``end`` is called once, after the last chunk."""
 
 
 def readable(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:

@@ -316,8 +316,6 @@ async def _ask_for_time(stream: Any, message_timeouts: MessageTimeouts, extra_s:
         await stream.write_ahead(wire.more_time(usual_s + extra_s))
 
 
-
-
 async def _end(message: pb.ProcessingRequest, stream: Any) -> None:
     """The answer of the message's own kind, as the stream's last word."""
     await stream.end(wire.going_on(message))

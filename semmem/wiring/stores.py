@@ -64,13 +64,9 @@ def _milvus(settings: Settings) -> Collections:
     options |= {"index": rules.index, "num_partitions": rules.num_partitions}
     options["rows_per_user_max"] = min(WINDOW_MAX - 1, options["rows_per_user_max"])
     if rules.address:
-        files = {
-            "secure": rules.tls.enabled,
-            "client_key_path": rules.tls.key_file,
-            "server_name": rules.tls.server_name,
-        }
-        token = rules.token.get_secret_value()
-        server = rules.tls.fill(server_options, _uri(rules), token=token, database=rules.database, **files)
+        tls, token = rules.tls, rules.token.get_secret_value()
+        by: dict[str, Any] = {"secure": tls.enabled, "client_key_path": tls.key_file, "server_name": tls.server_name}
+        server = tls.fill(server_options, _uri(rules), token=token, database=rules.database, **by)
         return MilvusCollections(rules.collection, server, options=options)
     lite = MilvusLiteProcess(settings.milvus_dir)
     return LiteCollections(rules.collection, lite, options={**options, "purge_timeout_s": rules.purge_timeout_s})
