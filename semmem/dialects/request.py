@@ -104,8 +104,8 @@ def controls(top: Mapping[str, bytes]) -> Controls:
     limit = field_of(config, "retrieval_limit", INTEGER)
     threshold = field_of(config, "similarity_threshold", NUMBER)
     types = field_of(config, "memory_types", ARRAY)
-    known = (_MEMORY_TYPES[name] for name in types or () if isinstance(name, str) and name in _MEMORY_TYPES)
-    store = {field_of(config, "auto_store", BOOLEAN), field_of(top, "auto_store", BOOLEAN)}
+    known = [_MEMORY_TYPES[name] for name in types or () if isinstance(name, str) and name in _MEMORY_TYPES]
+    store = field_of(config, "auto_store", BOOLEAN), field_of(top, "auto_store", BOOLEAN)
     return Controls(
         enabled=field_of(config, "enabled", BOOLEAN),
         auto_store=False if False in store else True if True in store else None,
