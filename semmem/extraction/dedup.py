@@ -109,12 +109,7 @@ class Dedup:
         return Placed(Action.SUPERSEDED if contradicted else Action.CREATED, gone, new.id, _noted(new) + ended)
 
     async def _rewrite(
-        self,
-        old: Memory,
-        new: Candidate,
-        contradicted: list[Hit],
-        neighbours: Sequence[Hit],
-        gone: tuple[Removal, ...],
+        self, old: Memory, new: Candidate, contradicted: list[Hit], neighbours: Sequence[Hit], gone: tuple[Removal, ...]
     ) -> Placed:
         gone += await self.retiring.supersede(contradicted, new, by=old.id)
         new = replace(new, changes_standing=new.changes_standing or old.changes_standing)  # in other words the same

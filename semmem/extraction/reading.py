@@ -13,15 +13,7 @@ from pathlib import Path
 from msgspec import structs
 
 from semmem.extraction.lasting.classifier import SIGNATURES
-from semmem.extraction.voice.hearing import (
-    DETAIL,
-    NOTHING_EMBEDDED,
-    Embedded,
-    Heard,
-    heard,
-    to_embed,
-    units,
-)
+from semmem.extraction.voice.hearing import DETAIL, NOTHING_EMBEDDED, Embedded, Heard, heard, to_embed, units
 from semmem.memory import Fact, Turn
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError

@@ -19,10 +19,7 @@ import numpy.typing as npt
 from semmem.memory import MemoryType, Standing, Vector
 from semmem.ports.embedder import learnt_for
 
-SIGNATURES = (
-    "sentence-transformers/all-MiniLM-L6-v2/384/fp32",
-    "sentence-transformers/multilingual-e5-small/384/int8",
-)
+SIGNATURES = ("sentence-transformers/all-MiniLM-L6-v2/384/fp32", "sentence-transformers/multilingual-e5-small/384/int8")
 """Of the embedders whose vectors the weights were trained on; those of any other mean nothing here."""
 WEIGHTS_FILE = Path(__file__).with_name("weights.npz")
 FORM_FILE = Path(__file__).with_name("form.npz")

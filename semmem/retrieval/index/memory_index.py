@@ -299,8 +299,7 @@ class Succession:
 
     def __init__(self, memories: Sequence[Memory]) -> None:
         in_order = sorted(
-            range(len(memories)),
-            key=lambda row: (memories[row].session or "", memories[row].said_at, memories[row].id),
+            range(len(memories)), key=lambda row: (memories[row].session or "", memories[row].said_at, memories[row].id)
         )
         self._order = np.array(in_order, dtype=np.int64)
         self._talk = np.fromiter(_talks([memories[row] for row in in_order]), np.int64, len(memories))
