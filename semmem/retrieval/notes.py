@@ -19,7 +19,7 @@ from semmem.retrieval.once import OncePerMemory
 from semmem.text.grounding import content_words
 from semmem.text.quoting import is_quoted, unquoted
 from semmem.text.times import Interval, intervals, leaning
-from semmem.text.times.names import MONTHS
+from semmem.text.times.calendar import MONTHS
 
 TOPIC_SHARE = 0.5
 """Two notes are of one topic when they share more than this of the content words of the shorter one: numbers are not

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from semmem.memory import Hit, Memory, MemoryStatus, Vector
 from semmem.retrieval.once import OncePerMemory
+from semmem.text.digest import Remembered
 from semmem.text.grounding import is_negative
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
-from semmem.text.remembered import Remembered
 from semmem.text.screening import readable
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS
 from semmem.text.words import negations_apart, words
 
 RECENCY_WEIGHT = 0.03

@@ -19,7 +19,7 @@ from semmem.text import stop_words
 from semmem.text.number_words import CARDINALS, CHINESE_NUMERALS
 from semmem.text.quoting import unquoted
 from semmem.text.stems import IRREGULAR_VERBS, stems
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS
 from semmem.text.words import UNSPACED, negations_apart
 
 TEXT_CHARS_MAX = 500

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from semmem.memory import Conversation, Role
 from semmem.retrieval.decide.request_words import speaks_of_user
-from semmem.text.remembered import Remembered
+from semmem.text.digest import Remembered
 from semmem.text.words import words
 
 SEARCH = "search"

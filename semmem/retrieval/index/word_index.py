@@ -21,7 +21,7 @@ from semmem.imports import as_if_absent
 from semmem.retrieval.index.sizes import INTEGER_BYTES, REAL_BYTES
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
 from semmem.text.terms import RELATED
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS
 
 with as_if_absent("scipy"):
     from bm25s.scoring import _score_idf_lucene, _score_tfc_lucene

@@ -29,7 +29,7 @@ from semmem.retrieval.time_filter import span, time_filter
 from semmem.text import stop_words
 from semmem.text.terms import terms
 from semmem.text.times import Interval
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS
 from semmem.text.words import words
 
 QUERY_CHARS_MAX = 2000

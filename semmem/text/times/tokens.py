@@ -22,8 +22,7 @@ from pathlib import Path
 
 from semmem.text.number_words import CARDINALS, FRENCH, GERMAN, SPANISH
 from semmem.text.times import calendar
-from semmem.text.times.calendar import YEAR_MAX, YEAR_MIN, Interval
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS, YEAR_MAX, YEAR_MIN, Interval
 
 Entry = tuple[str, object]
 
