@@ -13,6 +13,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from semmem.extraction.llm import PROMPT_EXAMPLES
 from semmem.memory import Fact
@@ -40,29 +41,13 @@ class Screened:
     content: str = ""
 
 
-def screen(
-    fact: Fact,
-    said: SourceText | str,
-    *,
-    chars_min: int = 3,
-    chars_max: int = 500,
-    grounded_share_min: float = 0.6,
-    on_secret: Ruling = Ruling.REJECT,
-    on_instruction: Ruling = Ruling.REJECT,
-    own_markers: Collection[str] = (),
-) -> Screened:
+def screen(fact: Fact, said: SourceText | str, *, grounded_share_min: float = 0.6, **settings: Any) -> Screened:
     """Judge one fact against the user's text of its batch.
 
-    As ``screen_text``, and then what holds for claims about somebody: a ``grounded_share_min`` of 0 turns the
-    grounding rule off. Further reasons: ``prompt_example``, ``not_a_sentence``, ``ungrounded``."""
-    verdict = screen_text(
-        fact.content,
-        chars_min=chars_min,
-        chars_max=chars_max,
-        on_secret=on_secret,
-        on_instruction=on_instruction,
-        own_markers=own_markers,
-    )
+    As ``screen_text``, whose ``settings`` it takes, and then what holds for claims about somebody: a
+    ``grounded_share_min`` of 0 turns the grounding rule off. Further reasons: ``prompt_example``, ``not_a_sentence``,
+    ``ungrounded``."""
+    verdict = screen_text(fact.content, **settings)
     if verdict.outcome is Ruling.REJECT or verdict.reason == "instruction":
         return verdict
     if same_text(verdict.content) in map(same_text, PROMPT_EXAMPLES):
