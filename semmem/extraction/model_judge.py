@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from semmem.extraction.answers import AskingModel, as_line, json_values, within
-from semmem.extraction.candidate import Removal, settled
+from semmem.extraction.candidate import Action, Placed, Removal, settled
 from semmem.extraction.contradiction.verdict import Verdict, may
 from semmem.lifecycle.spared import replaced_by
 from semmem.lifecycle.writes import Writes
@@ -88,10 +88,8 @@ MEMORIES_MAX = 200
 """Of a user, so many of the newest memories are looked at."""
 PAIRS_MAX = 10
 """So many pairs are asked about at a time, those said last."""
-
 KEPT = "kept"
 """Of a pair that a model has settled: both may stand."""
-
 _REMOVES = {Verdict.CONTRADICTION: CONTRADICTED, Verdict.SAME: REPEATED}
 
 
@@ -108,14 +106,6 @@ class Pair:
         one, other = self.older.embedding, self.newer.embedding
         cosine = float(one @ other) if one is not None and other is not None else 0.0
         return Doubt(self.older.content, self.newer.content, cosine)
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What was retired, and a word for each pair that was settled: ``contradicted``, ``repeated`` or ``kept``."""
-
-    removals: tuple[Removal, ...] = ()
-    pairs: tuple[str, ...] = ()
 
 
 @dataclass(eq=False, repr=False)
@@ -138,8 +128,9 @@ class Unsettled:
         pairs = [Pair(*sorted(ids, key=lambda memory: (memory.said_at, memory.id))) for ids in both]
         return sorted(pairs, key=lambda pair: (-pair.newer.said_at, pair.older.id))[:PAIRS_MAX]
 
-    async def settle(self, pairs: Sequence[Pair], opinions: Opinions, *, batch: str, now: float) -> Settled:
-        """Write what the opinions say of the pairs. A pair without one stays as it is. Raises StoreError and
+    async def settle(self, pairs: Sequence[Pair], opinions: Opinions, *, batch: str, now: float) -> Placed:
+        """Write what the opinions say of the pairs; what was retired, and a word for each pair that was settled:
+        ``contradicted``, ``repeated`` or ``kept``. A pair without one stays as it is. Raises StoreError and
         JournalError."""
         words: list[str] = []
         gone: list[Removal] = []
@@ -151,7 +142,7 @@ class Unsettled:
             words.append(why or KEPT)
             if why is not None:
                 gone.append(Removal(why, pair.older.id, pair.newer.id))
-        return Settled(tuple(gone), tuple(words))
+        return Placed(Action.UNCHANGED, tuple(gone), pairs=tuple(words))
 
     async def _settle(self, pair: Pair, verdict: Verdict, batch: str, now: float) -> bool:
         """Whether it is settled. Both are read again: an earlier pair may have changed them, or somebody else."""

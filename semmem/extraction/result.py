@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from semmem.extraction.candidate import Action, Placed, Removal
-from semmem.extraction.model_judge import Settled
 from semmem.extraction.screen import Screened
 from semmem.memory import Fact, Memory
 from semmem.ports.events import Event
@@ -85,7 +84,7 @@ class Tally:
             self.actions[placed.action.value] += 1
             self.stored[memory.type.value] += 1
 
-    def went(self, done: Placed | Settled) -> None:
+    def went(self, done: Placed) -> None:
         """What was dropped or replaced, and pairs that were noted or settled."""
         self.removals += done.removals
         self.pairs.update(done.pairs)
