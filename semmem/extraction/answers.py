@@ -124,9 +124,8 @@ class _Level:
 
 
 def read_broken(text: str, start: int) -> tuple[list[object], int, bool]:
-    """What begins at ``start`` with a bracket, where the reading ended, and whether it was cut off there.
-
-    Linear in what is read; never raises. No text comes out that is not in it."""
+    """What begins at ``start`` with a bracket, where the reading ended, and whether it was cut off there. Linear in
+    what is read; never raises. No text comes out that is not in it."""
     reader = _Reader(text, start)
     while (reader.levels or reader.position == start) and reader.step():
         pass

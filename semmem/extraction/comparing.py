@@ -49,7 +49,6 @@ class Neighbour:
 @dataclass(frozen=True, slots=True)
 class Weighing:
     """An opinion where it loses nothing, else the closed forms. Pure: it can be done wherever it holds up nobody.
-
     ``judge`` None: only the nearest memory may be meant by a fact, above ``update_threshold``. ``judge_cosine_min``:
     from where the judge is asked. Both are cosines."""
 
@@ -208,9 +207,8 @@ class Comparing:
     """``update_threshold`` and ``grey_threshold`` are cosines; with the grey one above, there is no grey zone.
     ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
     ``neighbours_max`` memories of the same user are compared; more than the few that matter, because those of other
-    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts.
-    ``text_work`` weighs a fact and its neighbours, within ``judge_budget_s`` seconds; else all stay, since a double is
-    better than a loss."""
+    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts. ``text_work`` weighs a
+    fact and its neighbours, within ``judge_budget_s`` seconds; else all stay, since a double is better than a loss."""
 
     store: Store
     _: KW_ONLY

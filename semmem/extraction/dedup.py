@@ -74,9 +74,8 @@ class Dedup:
         self, new: Candidate, opinions: Opinions = NO_OPINIONS, *, rewriting: Memory | None = None
     ) -> Placed:
         """Store one fact. An opinion on a pair outweighs the judge's, where it may be believed. ``rewriting`` is a
-        memory that says the same in other words: where one would be created, it has a new version instead.
-
-        Safe to repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError."""
+        memory that says the same in other words: where one would be created, it has a new version instead. Safe to
+        repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError."""
         if rewriting is not None:
             new = replace(new, apart=frozenset({rewriting.id}))
         found = await self.comparing.compared(new, opinions)
@@ -154,9 +153,8 @@ class Dedup:
         return Placed(Action.UNCHANGED, (Removal(REPEATED, new.id, known.id),), known.id)
 
     async def put_keyed(self, new: Candidate) -> Action:
-        """Store what stands alone under its id (``keyed_id``): a new version of it, if there is one already.
-
-        Safe to repeat like ``put``."""
+        """Store what stands alone under its id (``keyed_id``): a new version of it, if there is one already. Safe to
+        repeat like ``put``."""
         old = await self.stored(new.turn.scope.user, new.id)
         if old is not None and same_text(old.content) == same_text(new.fact.content):
             return Action.UNCHANGED
@@ -179,9 +177,8 @@ class Dedup:
         return Action.QUARANTINED if await self._writes(new).put(held) else Action.FORGOTTEN
 
     async def release(self, held: Memory, *, batch: str, now: float) -> tuple[Action, Memory]:
-        """Let a quarantined memory (with its vector) be retrieved; the action taken, and the memory that says it.
-
-        It is compared like a new fact: where another memory says the same it is superseded by that one, and what it
+        """Let a quarantined memory (with its vector) be retrieved; the action taken, and the memory that says it. It is
+        compared like a new fact: where another memory says the same it is superseded by that one, and what it
         contradicts is superseded by it. Raises StoreError and JournalError."""
         new = reconsidered(held, batch, now)
         found = await self.comparing.compared(new)
@@ -225,20 +222,18 @@ def _noted(new: Candidate, before: Memory | None = None) -> tuple[str, ...]:
 
 @dataclass(eq=False, repr=False)
 class Retiring:
-    """Memories that a new fact, or the batch of their turn, lets go, and those that come back since it did not.
-
-    Each write leaves the version before it in the journal. What went is returned as removals, each with its reason.
-    All of it is safe to repeat, and raises StoreError and JournalError."""
+    """Memories that a new fact, or the batch of their turn, lets go, and those that come back since it did not. Each
+    write leaves the version before it in the journal. What went is returned as removals, each with its reason. All of
+    it is safe to repeat, and raises StoreError and JournalError."""
 
     store: Store
     records: WriteRecords
 
     async def update(self, new: Candidate, contradicted: list[Hit]) -> tuple[tuple[Removal, ...], bool]:
         """A new version of the nearest; what went, and whether it is written: else the nearest was forgotten meanwhile,
-        and what is said now is a memory of its own.
-
-        The others go first, because a second try finds the new version and stops. Of what is provisional there is no
-        second try, and its batch compares it again: there they go afterwards."""
+        and what is said now is a memory of its own. The others go first, because a second try finds the new version and
+        stops. Of what is provisional there is no second try, and its batch compares it again: there they go
+        afterwards."""
         nearest, *others = contradicted
         gone = () if new.provisional else await self.supersede(others, new, by=nearest.memory.id)
         if not await self._writes(new).replace(nearest.memory, updated(nearest.memory, new)):

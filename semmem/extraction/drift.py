@@ -102,7 +102,6 @@ class DriftWatch:
 
 def first_drift(vectors: Sequence[Vector], telling: Sequence[bool], *, threshold: float, turns_min: int) -> int | None:
     """The place of the first message with content that is about something else than those before it, or None.
-
     ``vectors`` have length 1; messages that are not ``telling`` neither drift nor say what the topic is."""
     for place in range(turns_min, len(vectors)):
         earlier = [vector for vector, tells in zip(vectors[:place], telling, strict=False) if tells]

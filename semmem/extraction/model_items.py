@@ -45,11 +45,9 @@ _KINDS = {"sem": MemoryType.SEMANTIC, "proced": MemoryType.PROCEDURAL, "episod":
 
 def read_items(answer: str) -> tuple[list[Item], list[Item], bool]:
     """The fact items in a model's answer, the notes that it names as wrong, and whether the answer was cut off (the
-    whole items before are there).
-
-    Of each note ``{"wrong": number, "why": text}``, None for what is no number.
-    Takes ``{"facts": [...]}``, a bare array or bare items; lists of texts; facts grouped by type or by turn; each
-    alone, fenced, amid prose, or not quite JSON. Raises ModelRefused when nothing in it is JSON of that kind."""
+    whole items before are there). Of each note ``{"wrong": number, "why": text}``, None for what is no number. Takes
+    ``{"facts": [...]}``, a bare array or bare items; lists of texts; facts grouped by type or by turn; each alone,
+    fenced, amid prose, or not quite JSON. Raises ModelRefused when nothing in it is JSON of that kind."""
     values, cut = read_answer(answer)
     items: list[Item] = []
     answered = False
@@ -157,10 +155,8 @@ def _is_statement(text: str) -> bool:
 
 def wrong_notes(named: Sequence[Item], shown: Collection[int]) -> tuple[frozenset[int], Counter[str]]:
     """The places (from 0) of notes that go, of those that were shown, and what was ignored, by reason. ``named``: the
-    items of ``read_items``, which count from 1.
-
-    A pasted text may steer a model. So what has no reason, or a number that was not shown, is passed over, and so is an
-    answer that does away with most of what a conversation told."""
+    items of ``read_items``, which count from 1. A pasted text may steer a model. So what has no reason, or a number
+    that was not shown, is passed over, and so is an answer that does away with most of what a conversation told."""
     ignored: Counter[str] = Counter()
     places: set[int] = set()
     for item in named:
@@ -293,9 +289,8 @@ def _importance(value: object, most: float) -> float:
 
 
 def _expires_at(until: str, turn: Turn, kind: MemoryType, standing: Standing | None) -> float | None:
-    """When it ceases to be true: only where the user said "until" and these very words, which name one time.
-
-    What happened stays so, and what somebody must not does not end by itself."""
+    """When it ceases to be true: only where the user said "until" and these very words, which name one time. What
+    happened stays so, and what somebody must not does not end by itself."""
     until = _UNTIL.sub("", until.strip(), count=1).strip(" .")
     if not until or kind is MemoryType.EPISODIC or standing is Standing.MUST:
         return None

@@ -111,10 +111,8 @@ class Pair:
 @dataclass(eq=False, repr=False)
 class Unsettled:
     """Memories that may contradict each other, which nobody has settled: finds such pairs in the store, and writes down
-    how they were settled.
-
-    Each of the two carries the other's id in its metadata. A language model is asked about such pairs together with a
-    batch's own doubts, so that it costs no call; a person may settle them as well."""
+    how they were settled. Each of the two carries the other's id in its metadata. A language model is asked about such
+    pairs together with a batch's own doubts, so that it costs no call; a person may settle them as well."""
 
     store: Store
     records: WriteRecords

@@ -140,10 +140,9 @@ class Read:
 
 @dataclass(eq=False, repr=False)
 class Reader:
-    """Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end).
-
-    ``strip_block`` removes semmem's own injected block from a text, ``hear`` what others say in it, by the units'
-    words alone where ``embedder`` is missing, cannot, or is one that nothing was learnt for."""
+    """Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end). ``strip_block``
+    removes semmem's own injected block from a text, ``hear`` what others say in it, by the units' words alone where
+    ``embedder`` is missing, cannot, or is one that nothing was learnt for."""
 
     embedder: Embedder | None = None
     _: KW_ONLY

@@ -42,11 +42,9 @@ class Screened:
 
 
 def screen(fact: Fact, said: SourceText | str, *, grounded_share_min: float = 0.6, **settings: Any) -> Screened:
-    """Judge one fact against the user's text of its batch.
-
-    As ``screen_text``, whose ``settings`` it takes, and then what holds for claims about somebody: a
-    ``grounded_share_min`` of 0 turns the grounding rule off. Further reasons: ``prompt_example``, ``not_a_sentence``,
-    ``ungrounded``."""
+    """Judge one fact against the user's text of its batch. As ``screen_text``, whose ``settings`` it takes, and then
+    what holds for claims about somebody: a ``grounded_share_min`` of 0 turns the grounding rule off. Further reasons:
+    ``prompt_example``, ``not_a_sentence``, ``ungrounded``."""
     verdict = screen_text(fact.content, **settings)
     if verdict.outcome is Ruling.REJECT or verdict.reason == "instruction":
         return verdict

@@ -39,9 +39,8 @@ class Provisional:
 
     ``waiting``: memories by id that are provisional still, superseded ones among them, and those of other turns that
     say the same as one of these. ``known``: texts that an earlier try of the batch has confirmed, or that have been
-    replaced since in the same memory. ``noted``: turns
-    that were made into something, and ``shut`` those of which somebody had a memory erased: nothing more is learnt
-    from them."""
+    replaced since in the same memory. ``noted``: turns that were made into something, and ``shut`` those of which
+    somebody had a memory erased: nothing more is learnt from them."""
 
     turns: frozenset[str]
     noted: frozenset[str]

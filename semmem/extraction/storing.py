@@ -164,11 +164,9 @@ class PassageRecords(WriteRecords, Protocol):
 
 @dataclass(eq=False, repr=False)
 class Keeping:
-    """What a batch's turns said becomes passages, behind everything else.
-
-    ``quota`` makes room after every LOOK_AFTER passages of a user. ``worth``: how probable it is that a text says
-    something lasting about its author, which becomes the passage's importance. ``retention_s``: how long a passage is
-    kept; None: none is."""
+    """What a batch's turns said becomes passages, behind everything else. ``quota`` makes room after every LOOK_AFTER
+    passages of a user. ``worth``: how probable it is that a text says something lasting about its author, which becomes
+    the passage's importance. ``retention_s``: how long a passage is kept; None: none is."""
 
     store: Store
     records: PassageRecords

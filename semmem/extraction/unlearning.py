@@ -157,11 +157,9 @@ class Undone:
 @dataclass(eq=False, repr=False)
 class Undoing:
     """One step back, for the user: a standing memory that ended or changed is again as it was, and what they asked to
-    forget is known again.
-
-    A memory that had another value says that one again. One that took the place of others is superseded, and those are
-    retrieved again. Nothing is lost: what was undone stays in the history. Raises StoreError, JournalError and
-    EmbedderError. Whoever calls it holds the user."""
+    forget is known again. A memory that had another value says that one again. One that took the place of others is
+    superseded, and those are retrieved again. Nothing is lost: what was undone stays in the history. Raises StoreError,
+    JournalError and EmbedderError. Whoever calls it holds the user."""
 
     store: Store
     records: ProvisionalRecords
@@ -238,9 +236,8 @@ class UnlearntTurns(Protocol):
         """Those of the user opened then or before, in a batch or not, the newest ``limit`` of them, newest first."""
 
     async def reword(self, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]) -> int:
-        """Put other words in the place of a turn's, in one transaction: by its id what it says, and what it shall.
-
-        A turn that says something else by now, or was learnt from, is left alone. The batches that have one of them in
+        """Put other words in the place of a turn's, in one transaction: by its id what it says, and what it shall. A
+        turn that says something else by now, or was learnt from, is left alone. The batches that have one of them in
         their hands end, and may write no more, nor keep versions of these memories; their turns wait for another.
         Returns how many those were."""
 
@@ -285,9 +282,8 @@ class WaitingWords:
     budget_s: float = 1.0
 
     async def take_out(self, user: str, memories: Sequence[Memory], *, until: float) -> tuple[int, int]:
-        """Take what states one of the memories out of what the user said then or before and nobody has learnt from.
-
-        How many places that were, and how many batches were ended for it. Raises JournalError and WorkUnavailable."""
+        """Take what states one of the memories out of what the user said then or before and nobody has learnt from. How
+        many places that were, and how many batches were ended for it. Raises JournalError and WorkUnavailable."""
         turns = await self.records.unlearnt(user, until=until, limit=self.turns_max) if memories else []
         number, left, edits = 0, self.judged_max, {}
         for turn in turns:

@@ -89,12 +89,10 @@ _TAG = re.compile(rf"{re.escape(OPENING)}[^<>\n]{{0,40}}+>|{re.escape(CLOSING)}"
 def render(
     hits: Sequence[Hit], *, tokens_max: int, mark: Callable[[str], str], header: str = HEADER
 ) -> tuple[str | None, list[Hit], int]:
-    """The block with as many of the hits as fit; those hits, in their order; and the block's estimated tokens.
-
-    What the user must or must not has room before all others, then the hits in their order, which is best first. None
-    when nothing fits. ``tokens_max`` is a hard cap over the whole block; 0 means nothing. ``mark`` makes the mark,
-    MARK_CHARS characters, of what stands inside the fence.
-    """
+    """The block with as many of the hits as fit; those hits, in their order; and the block's estimated tokens. What the
+    user must or must not has room before all others, then the hits in their order, which is best first. None when
+    nothing fits. ``tokens_max`` is a hard cap over the whole block; 0 means nothing. ``mark`` makes the mark,
+    MARK_CHARS characters, of what stands inside the fence."""
     notes = [_note(hit.memory) for hit in hits]
     order = order_told([hit.memory for hit in hits])
     fitting: list[int] = []
@@ -131,8 +129,7 @@ def line_tokens(memory: Memory) -> int:
 
 def estimate_tokens(text: str) -> int:
     """An upper estimate for common tokenizers, not for random strings: max(ASCII characters / 3.5 + other characters,
-    words * 1.4). The estimate of a whole is never above the sum of the estimates of its parts.
-    """
+    words * 1.4). The estimate of a whole is never above the sum of the estimates of its parts."""
     foreign = 0 if text.isascii() else sum(1 for char in text if ord(char) > 127)
     return math.ceil(max((len(text) - foreign) / 3.5 + foreign, len(text.split()) * 1.4))
 
@@ -151,8 +148,7 @@ def strip_block(text: str) -> str:
     A block is known by its shape, to the letter, not by its mark: one that was made with a key of long ago is still not
     what the user said. Nothing but the opening, the header, the lines of notes under it and the closing goes; of a
     block that somebody made up, whatever else stands in it stays. A block may be cut off anywhere after its opening.
-    With a block at the beginning or the end of the text goes the empty line that parts it from the rest.
-    """
+    With a block at the beginning or the end of the text goes the empty line that parts it from the rest."""
     if OPENING not in text:
         return text
     kept: list[str] = []

@@ -48,9 +48,8 @@ class Fence:
         return hmac.new(self._keys[0], purpose, hashlib.sha256).digest()
 
     def stands_in(self, messages: Sequence[Message], user: str) -> bool:
-        """Whether a block of this user's stands where semmem puts one: anywhere in instructions, or at the beginning
-        of a user message. Tools' results and the model's own words never count.
-        """
+        """Whether a block of this user's stands where semmem puts one: anywhere in instructions, or at the beginning of
+        a user message. Tools' results and the model's own words never count."""
         if not any(OPENING in message.text for message in messages):
             return False
         if any(self._verified(found, user) for found in islice(_in_instructions(messages), BLOCKS_MAX)):

@@ -72,8 +72,7 @@ class QueryWriter:
     ``timeout_s`` bounds the whole of one call: so much longer a request may take for it. Answers of more than
     ``answer_chars_max`` characters are not used. Up to ``cache_entries_max`` answers are kept for ``cache_ttl_s``
     seconds, by a digest of what the model was shown, so a retry costs nothing. Rewritten is announced each time the
-    model was wanted.
-    """
+    model was wanted."""
 
     model: LanguageModel
     _: KW_ONLY
@@ -206,11 +205,9 @@ class Reranking:
     announce: Announce = nobody_listens
 
     async def order(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        """``hits`` (best first) with the first ``candidates_max`` in the reranker's order, ties as they were.
-
-        Each hit keeps its cosine; the candidates' ``score`` values are dealt out anew in the new order, so that what
-        follows sees the scale it knows. Never raises but for cancellation.
-        """
+        """``hits`` (best first) with the first ``candidates_max`` in the reranker's order, ties as they were. Each hit
+        keeps its cosine; the candidates' ``score`` values are dealt out anew in the new order, so that what follows
+        sees the scale it knows. Never raises but for cancellation."""
         candidates, rest = list(hits[: self.candidates_max]), list(hits[self.candidates_max :])
         if len(candidates) < 2:
             return [*candidates, *rest]

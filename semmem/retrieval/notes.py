@@ -136,11 +136,9 @@ def said(memory: Memory) -> str:
 
 def happened(memory: Memory) -> str:
     """``on 2 April 2026``, ``in May 2023``, ``in 2019``, or, of a note that says "last week", ``meaning`` and its days.
-
     Empty when it is not known, when the note names it itself, and when the note's words may mean one time as well as
     another ("on Saturday": the last or the coming one). Where nothing tells how long it was, a first of the month may
-    stand for the month and a first of January for the year.
-    """
+    stand for the month and a first of January for the year."""
     if memory.occurred_at is None or (begin := _date(memory.occurred_at)) is None:
         return ""
     text = unquoted(memory.content)[:WORDS_CHARS_MAX]

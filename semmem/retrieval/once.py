@@ -17,11 +17,9 @@ T = TypeVar("T")
 
 
 class OncePerMemory(Generic[T]):
-    """``derive`` as a function that remembers what it said of a memory for as long as somebody holds the memory.
-
-    Of an erased memory nothing stays behind, so what is derived must not hold the memory itself. A memory is known by
-    being the same object: another version is another one.
-    """
+    """``derive`` as a function that remembers what it said of a memory for as long as somebody holds the memory. Of an
+    erased memory nothing stays behind, so what is derived must not hold the memory itself. A memory is known by being
+    the same object: another version is another one."""
 
     def __init__(self, derive: Callable[[Memory], T]) -> None:
         self._derive = derive
@@ -67,8 +65,7 @@ class FoundBefore(Generic[T]):
 
     Nothing is kept but while it holds to the last digit: as long as the user's index is the same object, no memory has
     expired, and the question's vector is still the one that the embedder's cache keeps. Of an erased memory nothing
-    stays behind, since what is kept goes with the index; of a question only its hash is known here.
-    """
+    stays behind, since what is kept goes with the index; of a question only its hash is known here."""
 
     def __init__(self) -> None:
         self._of: WeakKeyDictionary[MemoryIndex, OrderedDict[Hashable, _Kept[T]]] = WeakKeyDictionary()

@@ -56,10 +56,8 @@ class PassageSearch:
 
     async def beside(self, question: Question, found: SearchResult, vector: Vector, kept: Sequence[Hit]) -> list[Hit]:
         """``kept``, the memories that are shown, and what was said, best first; as many as the request may be shown.
-
         The words of the session that asks are in the prompt, and so are those that this request brings. A store that
-        does not answer in time has no passages.
-        """
+        does not answer in time has no passages."""
         query, index, request = found.query, found.index, found.candidates.request
         is_served = request is not None and request.is_served
         if index is None or not _is_wanted(found) or self.hides(query.scope.user) or self.unsaid.holds(query.scope):

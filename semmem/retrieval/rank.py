@@ -68,8 +68,7 @@ def rank(
 
     Reasons in the order in which they are tried: ``not_active``, ``expired``, ``below_threshold``, those of ``cuts``,
     ``limit``, ``already_said``, ``near_duplicate`` (of a better one that was kept), ``screened`` (it would not be
-    stored today: it reads like an order, or holds a secret).
-    """
+    stored today: it reads like an order, or holds a secret)."""
     scored = (Hit(hit.memory, hit.cosine, _score(hit, now), hit.keyword, hit.logit) for hit in hits)
     stated = Stated(said)
     kept: list[_Compared] = []

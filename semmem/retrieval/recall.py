@@ -63,14 +63,13 @@ follows waits for the same load, and has all of its time still."""
 class RecallRules:
     """How memories are chosen and shown. ``threshold`` is a cosine; None: the calibrated decision. At most ``limit``
     are shown, of which ``standing_max`` standing ones, unless the request has a limit of its own; ``profile_max`` of
-    those that a question about the user as a person lists.
-    ``user_role_models`` (names or patterns like ``*/o1-*``) refuse a system message.
+    those that a question about the user as a person lists. ``user_role_models`` (names or patterns like ``*/o1-*``)
+    refuse a system message.
 
     ``scope``: ``user`` reads all of the user's memories, ``project`` those of the named project and of none or, when
     none is named, all, ``session`` of these only what was learnt in the session that asks.
 
-    The two timeouts together are the request phase's: the store keeps its own time however long embedding took.
-    """
+    The two timeouts together are the request phase's: the store keeps its own time however long embedding took."""
 
     limit: int = 5
     standing_max: int = 5
@@ -119,8 +118,7 @@ class Preview:
     ``budget`` where there was no room left. ``text`` is the block, ``tokens`` its size, estimated. ``request``: what
     was decided of the question as a whole, where that is calibrated. ``unembedded``: EMBEDDER_BUSY or EMBEDDER_DOWN
     where it was searched for by words for want of a vector. ``before``: what is in the prompt already, and is not in
-    ``text`` again unless it is ``compacted``: then it would go, for together they have no room.
-    """
+    ``text`` again unless it is ``compacted``: then it would go, for together they have no room."""
 
     query: str
     reason: str
@@ -152,11 +150,10 @@ class Recall:
 
     ``decision`` says which memories a question shows. Searched is announced for every search. ``writer`` and
     ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks and recognises them; None:
-    with a key that only this object knows. ``spawn`` starts the task that embeds a question while something
-    else is done; None: nothing is done meanwhile. ``past``: former conversations, for questions that ask for them; None
-    where none are kept. ``passages``: what was said, for questions that memories do not answer. ``changes``: which were
-    said back.
-    """
+    with a key that only this object knows. ``spawn`` starts the task that embeds a question while something else is
+    done; None: nothing is done meanwhile. ``past``: former conversations, for questions that ask for them; None where
+    none are kept. ``passages``: what was said, for questions that memories do not answer. ``changes``: which were said
+    back."""
 
     memories: HotMemories
     embedder: Embedder
@@ -187,10 +184,8 @@ class Recall:
 
     def begin(self, question: Question) -> Begun:
         """Begin to search, or the reason not to, as far as it is known before the turn is. Of its scope only the user
-        is asked. To be closed.
-
-        Where a tool loop goes on nothing is embedded before ``finish``: it may have its block already.
-        """
+        is asked. To be closed. Where a tool loop goes on nothing is embedded before ``finish``: it may have its block
+        already."""
         with spans.step("semmem.decide") as span:
             reason, text = self._reason(question), ""
             if reason is None:
@@ -221,11 +216,8 @@ class Recall:
 
     async def finish(self, question: Question, begun: Begun, before: Before = NOTHING) -> Recalled:
         """The relevant memories that are not in the prompt. When the question cannot be embedded, what shares words
-        with it, or the newest.
-
-        Raises StoreError. The question's deadline is extended once, before models are called that take longer than a
-        search.
-        """
+        with it, or the newest. Raises StoreError. The question's deadline is extended once, before models are called
+        that take longer than a search."""
         if begun.outcome is not None:
             return Recalled(begun.outcome)
         query = self._query(question, begun.text, self.rules.strategy)
@@ -244,10 +236,8 @@ class Recall:
         before: Before = NOTHING,
     ) -> Preview:
         """What a request with this question would recall, by the same path, also where it would not be searched for.
-
         ``is_lookup``: somebody searches the memories themselves, and is given the best of them. ``tokens_max``: another
-        budget than the configured one, for ``before`` too. Raises StoreError.
-        """
+        budget than the configured one, for ``before`` too. Raises StoreError."""
         text = build_query(question.conversation, chars_max=self.rules.query_chars_max)
         query = self._query(question, text, strategy or self.rules.strategy)
         if is_lookup:

@@ -123,11 +123,9 @@ def read_words(index: MemoryIndex, query: ResolvedQuery, decision: Decision) -> 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Hits, best first, and of those that have nothing to do with the question why not, by memory id.
-
-    ``standing``: ids of those with a budget of their own. ``request``: what was decided of the request as a whole,
-    where that is calibrated.
-    """
+    """Hits, best first, and of those that have nothing to do with the question why not, by memory id. ``standing``: ids
+    of those with a budget of their own. ``request``: what was decided of the request as a whole, where that is
+    calibrated."""
 
     hits: list[Hit]
     cuts: Mapping[str, str] = field(default_factory=dict)
@@ -166,10 +164,8 @@ async def find(
     read: WordsRead | None = None,
 ) -> SearchResult:
     """By the user's index where it is there in time, else by the store's own search. Raises StoreError, and
-    EmbedderBusy for a user whose memories have no vectors.
-
-    ``before``: what this decision found before. ``cut_too`` and ``read``: as for ``best_of``.
-    """
+    EmbedderBusy for a user whose memories have no vectors. ``before``: what this decision found before. ``cut_too`` and
+    ``read``: as for ``best_of``."""
     started = time.perf_counter()
     index = await memories.index(query.scope.user, wait_s=LOADING_SHARE * timeout_s)
     if index is None:

@@ -52,11 +52,10 @@ class Shown(Struct, frozen=True):
 
 class SessionRequest(Struct, frozen=True):
     """A request, as its ledger sees it: ``parsed`` is what will be rewritten, ``anchors`` are those of the messages in
-    the user's role that stay in it. ``turn``: the id of the turn it belongs to; ``session``: as it is called
-    whenever it began; None where that is not known. ``after``: the turn that it goes on from, where the API keeps the
-    history; ``has_words``: it brings the user's words, or those were added to it here; ``is_searched``: memories are
-    searched for it, unless it has its block already.
-    """
+    the user's role that stay in it. ``turn``: the id of the turn it belongs to; ``session``: as it is called whenever
+    it began; None where that is not known. ``after``: the turn that it goes on from, where the API keeps the history;
+    ``has_words``: it brings the user's words, or those were added to it here; ``is_searched``: memories are searched
+    for it, unless it has its block already."""
 
     question: Question
     parsed: ParsedRequest

@@ -49,12 +49,10 @@ _RECALLS = re.compile(r"\b(?:can|could|will|would) (?:you|u) (?:please )?(?:remi
 
 
 def time_filter(query: str, now: float) -> Interval | None:
-    """The time that a question looks back at, or None where memories of every time are wanted.
-
-    The sentence that asks must name it: people tell of yesterday before they ask for something else.
-    ``query`` is the user's own question (its first QUERY_CHARS_MAX characters are read), ``now`` seconds since the
-    epoch. Of several times the span from the first to the last.
-    """
+    """The time that a question looks back at, or None where memories of every time are wanted. The sentence that asks
+    must name it: people tell of yesterday before they ask for something else. ``query`` is the user's own question (its
+    first QUERY_CHARS_MAX characters are read), ``now`` seconds since the epoch. Of several times the span from the
+    first to the last."""
     return span((each for each in _SENTENCES.findall(query[:QUERY_CHARS_MAX]) if _looks_back(each)), now)
 
 

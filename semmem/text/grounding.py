@@ -43,10 +43,9 @@ PREFIX_SHARE_MIN = 0.6
 
 
 class SourceText:
-    """What the user said, read once, when it is first asked for, and compared with many facts.
-
-    ``text`` is the user's text to learn from: a fact's numbers and at least one of its content words must be in it.
-    ``context`` is what the user said before: it may supply names and further words."""
+    """What the user said, read once, when it is first asked for, and compared with many facts. ``text`` is the user's
+    text to learn from: a fact's numbers and at least one of its content words must be in it. ``context`` is what the
+    user said before: it may supply names and further words."""
 
     def __init__(self, text: str, context: str = "") -> None:
         self._text = text

@@ -82,9 +82,7 @@ def pieces(text: str) -> Iterator[list[str]]:
 
 def tokens(sentence: str) -> list[str]:
     """Words, numbers as 0, addresses and what mixes letters and digits as one token each, the signs of code; two signs
-    each of scripts without spaces.
-
-    A name (a capital inside of a sentence) keeps its capital."""
+    each of scripts without spaces. A name (a capital inside of a sentence) keeps its capital."""
     found: list[str] = []
     for match in _TOKEN.finditer(sentence):
         token, kind = match.group(), match.lastgroup

@@ -25,10 +25,9 @@ VERDICTS_MAX = 8192
 
 
 def readable(memory: Memory, *, chars_max: int = 8000) -> str | None:
-    """Why a memory may not be put into a prompt, in one word, or None when it may.
-
-    ``too_long``, ``own_block``, ``secret``, ``instruction``. Somebody who released a quarantined memory has read it,
-    so it may read like an instruction. Pure; a text is looked at once and then remembered."""
+    """Why a memory may not be put into a prompt, in one word, or None when it may. ``too_long``, ``own_block``,
+    ``secret``, ``instruction``. Somebody who released a quarantined memory has read it, so it may read like an
+    instruction. Pure; a text is looked at once and then remembered."""
     if len(memory.content) > chars_max:
         return "too_long"
     key = blake2b(memory.content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -168,11 +167,9 @@ _SOME_DIGITS = re.compile(rf"(?:\d\D*+){{{MIXED_DIGITS_MIN}}}")
 
 
 def numbers_hidden(text: str, mark: str) -> str:
-    """The text with ``mark`` in the place of every number of an account or an identity document.
-
-    An IBAN is known by its own form (ISO 13616: the length that its country has, check digits modulo 97). Other such
-    numbers look like any number, a telephone's or an order's: they are known by the words before them
-    (account_numbers.json)."""
+    """The text with ``mark`` in the place of every number of an account or an identity document. An IBAN is known by
+    its own form (ISO 13616: the length that its country has, check digits modulo 97). Other such numbers look like any
+    number, a telephone's or an order's: they are known by the words before them (account_numbers.json)."""
     if not _SOME_DIGITS.search(text):
         return text
     for pattern in _INTRODUCED:

@@ -46,11 +46,9 @@ class Likelihoods:
 
 @dataclass(frozen=True, slots=True)
 class PairModel:
-    """Some small networks of one hidden layer, the mean of which is the answer.
-
-    ``directions``: shape (5, dimension, k), what ``dense`` is projected onto. ``centre`` and ``scale``: of the
-    features in training. ``hidden``: (networks, features + 1, units), the last row being the bias; ``out``:
-    (networks, units + 1, 3)."""
+    """Some small networks of one hidden layer, the mean of which is the answer. ``directions``: shape (5, dimension,
+    k), what ``dense`` is projected onto. ``centre`` and ``scale``: of the features in training. ``hidden``: (networks,
+    features + 1, units), the last row being the bias; ``out``: (networks, units + 1, 3)."""
 
     signature: str
     directions: Matrix

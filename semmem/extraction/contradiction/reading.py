@@ -73,7 +73,6 @@ _NAME = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z]\w+")
 @dataclass(frozen=True, slots=True)
 class Told:
     """``words`` in their order with the ``stem`` of each; ``content`` are the stems of those that are no grammar.
-
     ``owner``: the word after a leading "User's" or "my", or the first word where somebody else is the subject; empty
     when the user is."""
 
@@ -216,7 +215,6 @@ def tokens(text: str) -> Tokens:
 
 def repeats(old: str, new: str) -> bool:
     """Whether the new text says what the old one says, word for word: articles, case and the spelling of numbers aside.
-
     Numbers, names, negations, their order and every other word are then the same, so that dropping the new text loses
     nothing. A paraphrase is not a repetition: no rule and no model knows that nothing is lost with it."""
     if max(len(old), len(new)) > TEXT_CHARS_MAX:

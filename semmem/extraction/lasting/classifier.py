@@ -87,9 +87,8 @@ def _network(signature: str) -> Network:
 
 
 def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None, signature: str = "") -> list[Judgement]:
-    """A judgement for each row of one message's ``features``.
-
-    ``vectors``, one a row, are of ``signature``, one of SIGNATURES; None when there are none."""
+    """A judgement for each row of one message's ``features``. ``vectors``, one a row, are of ``signature``, one of
+    SIGNATURES; None when there are none."""
     if not rows:
         return []
     given = None if vectors is None else np.stack(list(vectors)).astype(np.float32)

@@ -96,10 +96,8 @@ def _cuts(text: str, quotes: list[tuple[int, int]]) -> list[int]:
 
 
 def quotations(text: str) -> list[tuple[int, int]]:
-    """Where somebody's words stand within quotation marks: long passages, and those in the first person.
-
-    Not nested. An apostrophe inside or behind a word opens nothing, and a single quote does not go over a line's end.
-    """
+    """Where somebody's words stand within quotation marks: long passages, and those in the first person. Not nested. An
+    apostrophe inside or behind a word opens nothing, and a single quote does not go over a line's end."""
     found = []
     start, closing = -1, ""
     for index, char in enumerate(text):
@@ -276,11 +274,10 @@ def _weights(signature: str) -> Weights:
 
 
 class Weights:
-    """The odds that a unit of a message is not the user's own voice; what ``save`` has written.
-
-    A small recurrent network reads the units in both directions: each is its words (hashed, a vector each), its shape
-    and, where it was embedded, its vector. It was taught with some vectors missing, so it needs none. The weights come
-    from ``training/train_voice.py``."""
+    """The odds that a unit of a message is not the user's own voice; what ``save`` has written. A small recurrent
+    network reads the units in both directions: each is its words (hashed, a vector each), its shape and, where it was
+    embedded, its vector. It was taught with some vectors missing, so it needs none. The weights come from
+    ``training/train_voice.py``."""
 
     def __init__(self, file: Path) -> None:
         with np.load(file) as held:

@@ -97,11 +97,8 @@ class Verdict:
 
 class Decision:
     """Judges requests with one set of weights. ``trained`` None: uncalibrated, by nearness alone. ``reader`` None: by
-    the regressions alone.
-
-    ``votes``: what users said of their memories, which moves each memory's own log-odds a little, and the request's not
-    at all.
-    """
+    the regressions alone. ``votes``: what users said of their memories, which moves each memory's own log-odds a
+    little, and the request's not at all."""
 
     def __init__(
         self, trained: Trained | None = None, votes: Votes | None = None, reader: Reader | None = None
@@ -138,11 +135,9 @@ class Decision:
         wants: bool = False,
         said: RequestWords | None = None,
     ) -> Verdict:
-        """Which of the index's memories, as far as they are ``members`` (n,), this request shows.
-
-        ``wants``: somebody else has said that the request is not one of general knowledge. ``said``: what ``heard``
-        says of the text, where that is known.
-        """
+        """Which of the index's memories, as far as they are ``members`` (n,), this request shows. ``wants``: somebody
+        else has said that the request is not one of general knowledge. ``said``: what ``heard`` says of the text, where
+        that is known."""
         trained, places = self._trained, np.flatnonzero(members)
         if trained is None or not len(places) or not _is_for(trained, vector):
             told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)

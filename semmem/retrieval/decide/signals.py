@@ -20,11 +20,9 @@ SEARCH = "search"
 
 
 def decide(conversation: Conversation, *, fact: bool | None = None, tool: bool | None = None) -> str:
-    """``greeting``, ``general_fact``, ``tool_turn``, or SEARCH.
-
-    ``fact`` and ``tool`` are the verdicts of an earlier filter (a question of general knowledge; a tool will answer).
-    They replace semmem's own judgement, except that a question about the user is searched for whatever was said.
-    """
+    """``greeting``, ``general_fact``, ``tool_turn``, or SEARCH. ``fact`` and ``tool`` are the verdicts of an earlier
+    filter (a question of general knowledge; a tool will answer). They replace semmem's own judgement, except that a
+    question about the user is searched for whatever was said."""
     said = (message.text for message in reversed(conversation.messages) if message.role is Role.USER)
     text = next(said, "")
     if is_social(text):

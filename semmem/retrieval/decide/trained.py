@@ -109,8 +109,7 @@ class Trained(Weights):
     vector, the last column their bias. ``asks_weights`` (d + 1,) and ``word_weights`` (request_words.BUCKETS,): whether
     a request wants any memory, by its vector and its words. ``memory_weights`` and ``request_weights`` are the two
     logistic regressions of features.py, the last number their bias; ``memory_cut`` and ``request_cut`` are the least
-    log-odds of what is shown.
-    """
+    log-odds of what is shown."""
 
     writer = "semmem calibrate"
 
@@ -140,8 +139,7 @@ class Reader(Weights):
     ``request_weights`` and ``memory_weights`` (2h, d + 1): both into the space of needs, of which the first h numbers
     go through tanh, the others lose what is below 0. ``hidden_weights`` (k, 4h + E + F + 1): of the products, of the
     first h numbers of both, of the E kinds of evidence, and of the F flags of a request. ``out_weights`` (k + 1,).
-    ``cut``: the least log-odds of what is shown; ``share``: of these the reader's, the rest are the regression's.
-    """
+    ``cut``: the least log-odds of what is shown; ``share``: of these the reader's, the rest are the regression's."""
 
     writer = "training.train_reader"
 

@@ -41,11 +41,8 @@ class Preloaded(StrEnum):
 @dataclass(slots=True)
 class Kept:
     """``index`` None: something was written since it was built. ``read_at``: by the clock of whoever read;
-    ``doubted_at``: another process has changed them since.
-
-    ``asked``: for how many questions what was found is kept beside the index; ``shown``: the ids of memories of which
-    something is remembered since they were shown.
-    """
+    ``doubted_at``: another process has changed them since. ``asked``: for how many questions what was found is kept
+    beside the index; ``shown``: the ids of memories of which something is remembered since they were shown."""
 
     memories: dict[str, Memory]
     index: MemoryIndex | None

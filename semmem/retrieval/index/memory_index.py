@@ -52,12 +52,10 @@ _NAME = re.compile(r"\w+(?:['’-]\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """One row per memory, in the order of ``MemoryIndex.memories``; each array has shape (n,), float32.
-
-    ``cosine``: in [-1, 1], 0 for a memory without an embedding or without a question's vector. ``keyword``: BM25, 0 or
-    more. ``coverage``: the share of the question's words, weighted by how rare they are, that the memory holds, 0 to 1.
-    ``fused``: what orders the memories, in units of cosine. All are 0 for memories that were not to be ranked.
-    """
+    """One row per memory, in the order of ``MemoryIndex.memories``; each array has shape (n,), float32. ``cosine``: in
+    [-1, 1], 0 for a memory without an embedding or without a question's vector. ``keyword``: BM25, 0 or more.
+    ``coverage``: the share of the question's words, weighted by how rare they are, that the memory holds, 0 to 1.
+    ``fused``: what orders the memories, in units of cosine. All are 0 for memories that were not to be ranked."""
 
     cosine: Floats
     keyword: Floats
@@ -71,11 +69,9 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the words of a question alone say of each memory, one row per memory as in ``Scores``.
-
-    ``members`` (n,) are those to rank, all of them where ``is_all``. ``keyword`` and ``coverage`` as in ``Scores``;
-    ``of_pairs`` and ``of_words``, in units of cosine, are added to the cosine, ``agreement`` to what comes of that.
-    """
+    """What the words of a question alone say of each memory, one row per memory as in ``Scores``. ``members`` (n,) are
+    those to rank, all of them where ``is_all``. ``keyword`` and ``coverage`` as in ``Scores``; ``of_pairs`` and
+    ``of_words``, in units of cosine, are added to the cosine, ``agreement`` to what comes of that."""
 
     members: Mask
     is_all: bool
@@ -90,11 +86,10 @@ class MemoryIndex:
     """One user's memories, ready to be ranked. Immutable; ``memories`` are in the order of their ids.
 
     Their embeddings are made rows of ``vectors`` (n, dimension), zeros for a memory without a usable one: kept twice,
-    these would be two thirds of all that a user takes.
-    ``bytes``: what all of it takes in this process, estimated. ``lacks_vectors``: there are some memories, and none of
-    them has an embedding. ``hidden``: the user's memories that are not recalled, of which only ``of`` knows.
-    ``around``: what was said around some of them, by their ids, whose words count as theirs.
-    """
+    these would be two thirds of all that a user takes. ``bytes``: what all of it takes in this process, estimated.
+    ``lacks_vectors``: there are some memories, and none of them has an embedding. ``hidden``: the user's memories that
+    are not recalled, of which only ``of`` knows. ``around``: what was said around some of them, by their ids, whose
+    words count as theirs."""
 
     def __init__(
         self,
@@ -218,9 +213,8 @@ class MemoryIndex:
 
 
 def _stacked(memories: Sequence[Memory]) -> Floats:
-    """The vectors, shape (n, dimension); zeros for a memory without a finite one of the commonest length.
-
-    One NaN would otherwise reach the best score, by which every other memory is measured."""
+    """The vectors, shape (n, dimension); zeros for a memory without a finite one of the commonest length. One NaN would
+    otherwise reach the best score, by which every other memory is measured."""
     lengths = [memory.embedding.size for memory in memories if memory.embedding is not None]
     dimension = max(set(lengths), key=lambda length: (lengths.count(length), length), default=0)
     vectors = np.zeros((len(memories), dimension), dtype=np.float32)
@@ -233,10 +227,9 @@ def _stacked(memories: Sequence[Memory]) -> Floats:
 
 
 def _share(memories: Sequence[Memory], vectors: Floats) -> None:
-    """Let memories whose embeddings are rows of ``vectors`` (n, d), number by number, use these rows.
-
-    It changes no value, so it is done in place: what is remembered of a memory object (``OncePerMemory``) stays, and
-    making others would take half as long again as all the rest of an index."""
+    """Let memories whose embeddings are rows of ``vectors`` (n, d), number by number, use these rows. It changes no
+    value, so it is done in place: what is remembered of a memory object (``OncePerMemory``) stays, and making others
+    would take half as long again as all the rest of an index."""
     for place in np.flatnonzero(vectors.any(axis=1)).tolist():
         object.__setattr__(memories[place], "embedding", vectors[place])
 

@@ -140,21 +140,18 @@ _NO_WEIGHTS: Floats = np.empty(0, dtype=np.float32)
 
 def _pairs(stream: Rows, document: Rows, terms_count: int, documents_count: int) -> Rows:
     """Every (pair of neighbouring terms, document) once, as one number each, in order: a search finds a pair's
-    documents, and nothing has to be kept for each of thousands of pairs.
-
-    A sort lets others run meanwhile, which ``np.unique`` does not, and takes a tenth of its time."""
+    documents, and nothing has to be kept for each of thousands of pairs. A sort lets others run meanwhile, which
+    ``np.unique`` does not, and takes a tenth of its time."""
     low, high = np.minimum(stream[:-1], stream[1:]), np.maximum(stream[:-1], stream[1:])
     codes = (low * terms_count + high) * documents_count + document[:-1]
     return _counted(codes[document[:-1] == document[1:]])[0]
 
 
 def _bm25(stream: Rows, document: Rows, lengths: Rows, terms_count: int) -> tuple[Rows, Rows, Floats]:
-    """The scores of every term in every document that holds it, by Lucene's formula.
-
-    ``stream``: the terms of all documents, one after another, as numbers below ``terms_count``, at least one;
-    ``document``: whose each is; ``lengths``: of each document, in terms. Back come where each term's scores begin and
-    the last one's end (terms_count + 1,), and for each score its document, in order, and the score.
-    """
+    """The scores of every term in every document that holds it, by Lucene's formula. ``stream``: the terms of all
+    documents, one after another, as numbers below ``terms_count``, at least one; ``document``: whose each is;
+    ``lengths``: of each document, in terms. Back come where each term's scores begin and the last one's end
+    (terms_count + 1,), and for each score its document, in order, and the score."""
     count = len(lengths)
     held, frequency = _counted(stream * count + document)
     term, of = np.divmod(held, count)

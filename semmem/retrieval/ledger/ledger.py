@@ -108,11 +108,9 @@ class Page:
 
 @dataclass(eq=False, repr=False)
 class Ledger:
-    """``records``: None where nothing is kept beside this process. Never raises; what goes wrong is counted.
-
-    A page that was given out and is dropped meanwhile, because the user was erased, takes nothing in any more: so what
-    was read before an erasure is not kept after it.
-    """
+    """``records``: None where nothing is kept beside this process. Never raises; what goes wrong is counted. A page
+    that was given out and is dropped meanwhile, because the user was erased, takes nothing in any more: so what was
+    read before an erasure is not kept after it."""
 
     records: LedgerRecords | None = None
     rules: LedgerRules = LedgerRules()

@@ -119,10 +119,8 @@ class AskedBefore:
 
 def asked_before(question: str, now: float, *, known: bool = False) -> AskedBefore | None:
     """What conversations the user's question looks for; None where its form looks for none. ``known``: it looks for
-    one, whatever its form is.
-
-    Its first QUERY_CHARS_MAX characters are read. ``now``: seconds since the epoch, for "last week".
-    """
+    one, whatever its form is. Its first QUERY_CHARS_MAX characters are read. ``now``: seconds since the epoch, for
+    "last week"."""
     asking = _looking_for_talk(question[:QUERY_CHARS_MAX])
     if not asking and known:
         asking = _sentences(question[:QUERY_CHARS_MAX])
