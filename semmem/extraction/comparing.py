@@ -3,8 +3,7 @@
 Opinions, closed forms and the trained judge are asked in this order. Nothing is written here.
 
 ``Comparing.doubts`` are the pairs that a language model may judge before anything is stored: those between
-``grey_threshold`` and ``update_threshold``, and those above where numbers, days, names or a negation differ.
-"""
+``grey_threshold`` and ``update_threshold``, and those above where numbers, days, names or a negation differ."""
 
 from __future__ import annotations
 

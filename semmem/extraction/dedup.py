@@ -9,8 +9,7 @@ dated, kept, no longer retrieved. Without a judge, cosines above ``update_thresh
 A memory is retired only when nothing of it is left over, and a fact dropped only when it is said already: word for
 word, as part of what a memory says, or as a paraphrase of which the trained judge is sure
 (``contradiction.verdict.SAME_MIN``) and that says no more. ``verdict.may`` holds opinions and closed forms to
-that. What went is in ``Placed.removals``, with its reason.
-"""
+that. What went is in ``Placed.removals``, with its reason."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A session that turned to another topic: what was said before is complete, and may be learnt from at once.
 
 Looked for behind the requests, in what waits in the journal. Two processes that look at once cut at the same place or
-one a little later; either way every turn is learnt from once, only in other batches.
-"""
+one a little later; either way every turn is learnt from once, only in other batches."""
 
 from __future__ import annotations
 

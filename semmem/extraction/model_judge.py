@@ -2,8 +2,7 @@
 
 All doubtful pairs of a batch are one question. Whatever goes wrong with it, the rules' judgement stands, so an answer
 is taken apart with suspicion: numbers of no pair, pairs with two verdicts and things that are no numbers count for
-nothing, and no opinion is kept by which something said would be lost.
-"""
+nothing, and no opinion is kept by which something said would be lost."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ language, the user's own sentence says it, within quotes: it is never half trans
 
 When what a fact tells of happened, or will, is read from its own words, as of the day they were said. "in May" may be
 the last one or the next, and only the verb tells: "moved in May" is past, "leaves in May" is to come, "gets hay fever
-in May" is no event at all. What comes every year has no date either.
-"""
+in May" is no event at all. What comes every year has no date either."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ stored already is found there.
 
 A language model may take seconds. While one is asked the batch is set aside: its user's memories are free for others,
 for turns that are learnt from at once and for calls of the API. What was read of them before is read again, or
-compared again when it is written.
-"""
+compared again when it is written."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Reads only what the user wrote, in their own voice, and asks a small classifier which clauses say something lasting
 about them. A plain first-person statement is said in the third person ("User is allergic to nuts"); everything else is
-kept as it was written, in quotation marks.
-"""
+kept as it was written, in quotation marks."""
 
 from __future__ import annotations
 

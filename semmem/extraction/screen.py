@@ -1,8 +1,7 @@
 """What may become a memory. Pure rules over one fact and the user's words it is said to come from.
 
 A model's facts are claims: they may be invented, copied from the prompt, planted by a pasted text, or carry a secret.
-Each rule answers with one reason word, which is what is counted.
-"""
+Each rule answers with one reason word, which is what is counted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """From facts to memories: screened, made ready, and put into the store within the user's limit.
 
 What batches and single turns have in common. Whether a fact is compared, confirms a provisional memory or stands alone
-is decided by whoever brings it.
-"""
+is decided by whoever brings it."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 The block is quoted data, never instructions: what a memory contains can neither close the fence, nor speak as somebody
 else, nor break its own line. It reads as a person would write notes (notes.py). The same memories in the same order
 give the same bytes (no clock, no counts), so that a provider's prompt cache survives. The mark in the opening is the
-business of fence.py.
-"""
+business of fence.py."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ of a user's own block, byte for byte, is a block of that user; it counts only wh
 tool's result nor anything the model said.
 
 Nothing else goes into a mark: the same memories give the same bytes on every replica that shares the key, and a
-provider's prompt cache survives.
-"""
+provider's prompt cache survives."""
 
 from __future__ import annotations
 

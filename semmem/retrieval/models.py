@@ -8,8 +8,7 @@ Queries are written in two modes, both under one hard deadline, both falling bac
   without Relevance Labels"). It is used as a vector only, and never shown to anybody.
 
 The conversation is quoted data to the model, and its answer is a search text and nothing more: whatever somebody makes
-the model say, at worst the user's own memories are searched with the wrong words.
-"""
+the model say, at worst the user's own memories are searched with the wrong words."""
 
 from __future__ import annotations
 

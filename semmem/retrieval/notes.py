@@ -4,8 +4,7 @@ What always matters comes first, then the most relevant. What belongs together s
 notes of one topic, two that may contradict each other, two sentences of one message.
 
 Days are absolute: "3 days ago" would change a prompt that did not change. No day is more exact than what is known of
-it: a week is its first and last day, a month has no day, a year no month. All dates are UTC, written in English.
-"""
+it: a week is its first and last day, a month has no day, a year no month. All dates are UTC, written in English."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 The store finds the nearest passages, and these are ranked and judged as memories are. What a memory holds as well is
 shown in the words it was said in, which say more than a clause that was cut out; what no memory holds comes to light.
-A passage is left out where a memory is shown that took the place of the one it was made into.
-"""
+A passage is left out where a memory is shown that took the place of the one it was made into."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ time ("When did I move?"); advice and plans ("What should I cook tonight?", "Wha
 helps there (a diet, an appointment) was said at another time; and times that have not begun.
 
 It is a preference, not a wall: a memory of that time gets a bonus, and the others stay. A fact of last May may have
-been told in June by somebody who never said when it was.
-"""
+been told in June by somebody who never said when it was."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A fact passes when every number and every name in it was said by the user, most of its other content words were too,
 and it does not turn the only clause it rests on into its opposite. Words that merely carry a statement (user, has,
-likes, works at, ...) need no ground, because every extractor puts them in by itself.
-"""
+likes, works at, ...) need no ground, because every extractor puts them in by itself."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What no prompt may carry: secrets, orders to a model, semmem's own delimiters. Asked before a write and at a read.
 
 A memory may reach the store without having been screened: through the API, by an import, from a version with other
-rules. So what is about to be put into a prompt is asked about again, by ``readable``.
-"""
+rules. So what is about to be put into a prompt is asked about again, by ``readable``."""
 
 from __future__ import annotations
 

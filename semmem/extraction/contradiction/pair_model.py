@@ -1,8 +1,7 @@
 """The trained judge: how likely a new statement repeats an old one, contradicts it, or stands beside it.
 
 The weights are of ``training/train_pairs.py``, for one embedding model; for any other there are the closed forms of
-``verdict`` alone.
-"""
+``verdict`` alone."""
 
 from __future__ import annotations
 

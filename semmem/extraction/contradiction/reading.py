@@ -3,8 +3,7 @@ classes (words.json) that deny, end, add or put into the past. For any subject a
 
 And what two texts say literally, in any language. Vectors and synonyms guess; the words themselves do not. So a text is
 dropped only when it is another one word for word, and retired only when what it alone says is one phrase, for which the
-new text has another.
-"""
+new text has another."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 First the closed forms, which hold for any subject and need no vectors; what they leave open the trained judge may
 decide, within guards: what is dropped must have the same numbers, names and negations, and nothing but one thing of
-what is retired may be missing from the new statement.
-"""
+what is retired may be missing from the new statement."""
 
 from __future__ import annotations
 

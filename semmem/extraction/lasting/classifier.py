@@ -2,8 +2,7 @@
 
 It reads what the user says in their own voice (semmem.extraction.voice): the formal features of features.py and, where
 the embedder is one that it was trained with, the clause's vector and its message's. Another one reads the features
-alone. The weights come from ``training/train_lasting.py``.
-"""
+alone. The weights come from ``training/train_lasting.py``."""
 
 from __future__ import annotations
 

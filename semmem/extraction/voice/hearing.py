@@ -2,8 +2,7 @@
 their vectors, their signs, and where they stand.
 
 A unit is a sentence, or the part of one before and behind a colon, a dash or a quotation: what one voice speaks. All of
-it takes linear time: every pattern is anchored or bounded.
-"""
+it takes linear time: every pattern is anchored or bounded."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ reader's cut.
 For vectors of a model that nothing was learnt of nearness alone decides. Does anything here answer the question? Only
 the best memory is asked, and it has to be the closer where the question does not speak of whoever asks: "What is the
 date?" is near something in every store. And what else may come along? Whatever is not far behind the best, since one
-answer often lies in several memories.
-"""
+answer often lies in several memories."""
 
 from __future__ import annotations
 

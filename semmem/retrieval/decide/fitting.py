@@ -5,8 +5,7 @@ it wants. Beside scenes there are loose requests: of general knowledge or of no 
 of anybody's memories, and questions with the whole of somebody's memories to answer them from.
 
 The regressions on vectors are learnt first. What they say of a text that they were trained on is too sure, so the
-request's regression is learnt from halves: each half, loose requests too, judged by what the other half taught.
-"""
+request's regression is learnt from halves: each half, loose requests too, judged by what the other half taught."""
 
 from __future__ import annotations
 

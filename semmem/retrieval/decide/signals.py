@@ -2,8 +2,7 @@
 it is worth looking for memories before it is answered.
 
 A wrong skip loses a memory the user expected; a needless search costs some milliseconds and finds little. So every
-rule fires only when it is sure, and the last row is: search.
-"""
+rule fires only when it is sure, and the last row is: search."""
 
 from __future__ import annotations
 

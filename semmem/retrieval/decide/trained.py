@@ -1,8 +1,7 @@
 """What was learnt from labelled requests: the numbers behind the decision, and the files that they are kept in.
 
 They mean something for vectors of one embedding model alone, which the signature names. docs/decision.md tells what
-they were made of and what they are worth.
-"""
+they were made of and what they are worth."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Everything that ranking needs of one user's live memories: their vectors, their words, their order in time.
 
 Nothing here waits or reads anything: an index is built in a worker thread and asked on the event loop. The formula and
-the figures behind the constants are in docs/quality.md, "How memories are ranked".
-"""
+the figures behind the constants are in docs/quality.md, "How memories are ranked"."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What a user's memories take in this process, in bytes: counted where that is cheap, measured where it is not.
 
-The constants are of CPython 3.11 and numpy 2 on a 64-bit machine, where tests compare every sum with tracemalloc.
-"""
+The constants are of CPython 3.11 and numpy 2 on a 64-bit machine, where tests compare every sum with tracemalloc."""
 
 from __future__ import annotations
 

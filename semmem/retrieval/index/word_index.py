@@ -3,8 +3,7 @@
 BM25 is made for all documents at once and without scipy. bm25s goes document by document, each with arrays of its own:
 for memories of a line or two some six microseconds each, a third of what it takes to make a user's index. The formula
 is its own, and so are the scores, to the last digit. It takes scipy's matrices where other libraries have brought scipy
-along; importing them in vain is 13 MB of every process and a tenth of a second of its start.
-"""
+along; importing them in vain is 13 MB of every process and a tenth of a second of its start."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The blocks that sessions were shown, in this process and, behind the requests, in the journal's database.
 
 A session is read from there when its history has messages that this process has not seen: after a restart, or where
-another replica was asked in between. Reading late, or not at all, costs a cold prompt.
-"""
+another replica was asked in between. Reading late, or not at all, costs a cold prompt."""
 
 from __future__ import annotations
 

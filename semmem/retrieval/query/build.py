@@ -1,8 +1,7 @@
 """From a conversation to the text that memories are searched with.
 
 A question that stands on its own is searched as it is. "How much?" means nothing without what came before; with the
-key terms of the messages before it, its similarity to the right memory rises from noise to certainty.
-"""
+key terms of the messages before it, its similarity to the right memory rises from noise to certainty."""
 
 from __future__ import annotations
 

@@ -10,8 +10,7 @@ Looked for are forms of a few verbs of saying with "we" or "you" before them, an
 "my loaves burned at the bottom, you had something with rice, what was it" has no word for a conversation. Where it was
 learnt for the embedding model, a logistic regression on the question's vector, its words (by the place that their
 spelling hashes to), its pronouns and its form gives the log-odds that it asks for one; training/train_looks_back.py
-makes the weights.
-"""
+makes the weights."""
 
 from __future__ import annotations
 

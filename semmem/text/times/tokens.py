@@ -9,8 +9,7 @@ S  season or feast    K  quarter           E  decade (value: its first year)    
 D  a whole date                            Z  year and month                    N O  number, ordinal     a  one, "a"
 I  in, during         n  on                f  of         t  the                 e  beginning, end
 A  ago                H  ago (before it)   R  from now   s  since    b  before  v  after      k  every
-F  from, between      o  to, and           p  a plural noun                     , . -  themselves      ;  the rest
-"""
+F  from, between      o  to, and           p  a plural noun                     , . -  themselves      ;  the rest"""
 
 from __future__ import annotations
 
