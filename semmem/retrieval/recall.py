@@ -224,7 +224,13 @@ class Recall:
         try:
             return await self._search_by_meaning(question, query, begun, before)
         except EmbedderError as error:
-            return await self._by_words(question, query, before, error)
+            with spans.step(spans.SEARCH_MEMORY) as span:
+                found = await find_by_words(self.memories, query, timeout_s=self.rules.store_timeout_s)
+                _tell(span, found)
+            talks = await self._talks(question, None)
+            kept = [*talks, *_kept(self._ranked(question, found))]
+            outcome = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.DEGRADED
+            return self._recalled(question, kept, outcome, _unembedded(error), before, found.index)
 
     async def preview(
         self,
@@ -243,14 +249,13 @@ class Recall:
         if is_lookup:
             query = replace(query, is_lookup=True, threshold=question.conversation.controls.threshold)
         reason: str | None = self.skips(question)
-        vector: Vector | None
+        vector: Vector | None = None
         unembedded: Outcome | None = None
         try:
             vector = await embed_query(self.embedder, query.text, timeout_s=self.rules.embed_timeout_s)
             found = await self._found(question, query, vector)
         except EmbedderError as error:
-            vector = None
-            unembedded = _unembedded(error)
+            vector, unembedded = None, _unembedded(error)
             by_words = replace(query, strategy=Strategy.KEYWORD)
             found = await find_by_words(self.memories, by_words, timeout_s=self.rules.store_timeout_s)
         ranked = self._ranked(question, found)
@@ -354,7 +359,10 @@ class Recall:
         kept: list[Hit] = []
         status = "error"
         try:
-            read = None if begun.is_at_hand else self._read(query)
+            index = None
+            if begun.at_hand is None and query.strategy is not Strategy.RECENT:
+                index = self.memories.at_hand(query.scope.user)
+            read = None if index is None else read_words(index, query, self.decision)
             vector = await begun.vector()
             with spans.step(spans.SEARCH_MEMORY) as span:
                 found = await self._found(question, query, vector, cut_too=False, read=read)
@@ -370,25 +378,6 @@ class Recall:
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         otherwise = Outcome(_refusal(found) or Outcome.NO_HITS)
         return self._recalled(question, [*talks, *kept], outcome, otherwise, before, found.index)
-
-    def _read(self, query: ResolvedQuery) -> WordsRead | None:
-        """The query's words, where the user's index is here to compare them with."""
-        index = None if query.strategy is Strategy.RECENT else self.memories.at_hand(query.scope.user)
-        if index is None:
-            return None
-        return read_words(index, query, self.decision)
-
-    async def _by_words(
-        self, question: Question, query: ResolvedQuery, before: Before, error: EmbedderError
-    ) -> Recalled:
-        """Raises StoreError."""
-        with spans.step(spans.SEARCH_MEMORY) as span:
-            found = await find_by_words(self.memories, query, timeout_s=self.rules.store_timeout_s)
-            _tell(span, found)
-        talks = await self._talks(question, None)
-        kept = [*talks, *_kept(self._ranked(question, found))]
-        outcome = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.DEGRADED
-        return self._recalled(question, kept, outcome, _unembedded(error), before, found.index)
 
     async def _found(
         self,

@@ -239,7 +239,11 @@ def best_of(
     scores = index.scored(read.heard, vector)
     by_words = vector is None or query.strategy is Strategy.KEYWORD
     during = None if by_words else query.during
-    verdict = _judged(query, vector, decision, scores, read)
+    if vector is None:  # what shares enough words
+        verdict = Verdict(scores.coverage >= COVERAGE_LEAST, np.zeros(len(members), dtype=np.bool_))
+    else:  # a lookup wants memories, whatever its words look like, so that they are read for it
+        wants = query.wants or query.is_lookup
+        verdict = decision.verdict(query.text, vector, index, scores, members, wants=wants, said=read.said)
     order = _order(query, scores, verdict, by_words=by_words)
     if during is not None:
         dated = index.dated(during.start - CLOCK_SLACK_S, during.end + CLOCK_SLACK_S)
@@ -262,17 +266,6 @@ def best_of(
         cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, asked_for)}
     standing = frozenset(_ids(index, places[verdict.standing[places]]))
     return Candidates(hits, cuts, standing, verdict.request)
-
-
-def _judged(
-    query: ResolvedQuery, vector: Vector | None, decision: Decision, scores: Scores, read: WordsRead
-) -> Verdict:
-    """The decision; without a vector, what shares enough words. A lookup wants memories, whatever its words look like,
-    so that they are read for it."""
-    members, wants = read.heard.members, query.wants or query.is_lookup
-    if vector is None:
-        return Verdict(scores.coverage >= COVERAGE_LEAST, np.zeros(len(members), dtype=np.bool_))
-    return decision.verdict(query.text, vector, read.index, scores, members, wants=wants, said=read.said)
 
 
 def _order(query: ResolvedQuery, scores: Scores, verdict: Verdict, *, by_words: bool) -> Floats:

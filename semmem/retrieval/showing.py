@@ -154,7 +154,9 @@ class Showing:
         recalled = await find(before)
         if recalled.hits:
             self.note_uses(asked.question.scope.user, memories_in(recalled.hits), asked.question.now)
-        return _placed(recalled, asked)
+        place = asked.parsed.placed  # where the request has room for them
+        blocks = tuple(replace(block, injection=place(block.injection)) for block in recalled.blocks)
+        return structs.replace(recalled, blocks=blocks)
 
     async def _open(self, asked: SessionRequest, session: str) -> _Open:
         anchors, scope, said, now = asked.anchors, asked.question.scope, asked.question.conversation, asked.question.now
@@ -288,16 +290,6 @@ def _handed_on(opened: _Open) -> list[ShownBlock]:
         found.append(block)
         turn = block.after
     return [block for block in reversed(found) if block.text]
-
-
-def _placed(recalled: Recalled, asked: SessionRequest) -> Recalled:
-    """With its blocks where the request has room for them."""
-    if not recalled.blocks:
-        return recalled
-    place = asked.parsed.placed
-    return structs.replace(
-        recalled, blocks=tuple(replace(block, injection=place(block.injection)) for block in recalled.blocks)
-    )
 
 
 def _shown(recalled: Recalled, again: list[Block]) -> Shown:
