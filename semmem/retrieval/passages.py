@@ -65,11 +65,12 @@ class PassageSearch:
             query, is_served = replace(query, types=PASSAGES), True
         asked = replace(query, wants=query.wants or is_served)
         stated, floor = Stated(own_words(question)), -1.0 if found.threshold is None else found.threshold
+        shown = {hit.memory.id for hit in kept}
         said = [
             hit
             for hit in await self._found(question, asked, index, vector)
             if hit.cosine >= floor
-            and not _is_over(hit, kept, index)
+            and shown.isdisjoint(index.superseding.get(hit.memory.source.turn, ()))
             and not stated.holds(statement(hit.memory.content))
         ]
         turns = {hit.memory.source.turn for hit in said}
@@ -163,9 +164,3 @@ def _in_pairs(said: Hit, index: MemoryIndex) -> Hit:
 def _says(passage: Memory, memory: Memory) -> bool:
     words, others = (content_words(unquoted(one.content)) for one in (passage, memory))
     return len(words & others) > SAYS_SHARE * len(others)
-
-
-def _is_over(said: Hit, kept: Sequence[Hit], index: MemoryIndex) -> bool:
-    """Whether a memory is shown that took the place of what was said."""
-    after = index.superseding.get(said.memory.source.turn, frozenset())
-    return any(hit.memory.id in after for hit in kept)

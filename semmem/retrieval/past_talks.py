@@ -18,7 +18,7 @@ import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryType, Role, Scope, Source, Vector
 from semmem.ports.errors import JournalError
-from semmem.ports.talks import Placed, Talk, Utterance
+from semmem.ports.talks import Placed, Talk
 from semmem.retrieval.begun import within
 from semmem.retrieval.query.past_conversations import AskedBefore, LooksBack, asked_before, has_form
 from semmem.retrieval.time_filter import CLOCK_SLACK_S
@@ -126,7 +126,10 @@ class PastTalks:
         the event loop's time."""
         try:
             async with within(self.timeout_s, until):
-                near = await self._near(asked, scope, vector)
+                placed: Sequence[Placed] = ()
+                if vector is not None and asked.terms and self.model:
+                    placed = await self.records.talk_vectors(scope, self.model, limit=VECTORS_MAX)
+                near = {} if vector is None else _nearest(placed, vector)
                 wanted = await self._wanted(asked, scope, near)
                 talks = await self.records.read_talks(
                     scope, wanted, messages_max=MESSAGES_MAX, chars_max=MESSAGE_CHARS_MAX
@@ -141,12 +144,6 @@ class PastTalks:
         chosen = _chosen(reads, asked)
         return [hit for read in chosen for hit in _hits(scope, read, asked, ANSWER_CHARS_MAX[len(chosen)])]
 
-    async def _near(self, asked: AskedBefore, scope: Scope, vector: Vector | None) -> Nearest:
-        """How near each conversation is. Raises JournalError."""
-        if vector is None or not asked.terms or not self.model:
-            return {}
-        return _nearest(await self.records.talk_vectors(scope, self.model, limit=VECTORS_MAX), vector)
-
     async def _wanted(self, asked: AskedBefore, scope: Scope, near: Nearest) -> dict[str, str]:
         """Candidates, each with the turn in it that is nearest. Raises JournalError."""
         found: list[str] = []
@@ -160,7 +157,9 @@ class PastTalks:
             )
             found += sorted(near, key=lambda talk: -near[talk][0])[:CANDIDATES_MAX]
         if asked.during is not None or asked.is_latest:
-            since, until = _widened(asked.during)
+            since = until = None
+            if asked.during is not None:  # the user's days are not UTC's
+                since, until = asked.during.start - CLOCK_SLACK_S, asked.during.end + CLOCK_SLACK_S
             found += await self.records.talks_of_time(scope, since=since, until=until, limit=CANDIDATES_MAX)
         return {talk: near[talk][1] if talk in near else "" for talk in dict.fromkeys(found)}
 
@@ -171,6 +170,7 @@ def _sought(term: str) -> str:
 
 
 def _nearest(placed: Sequence[Placed], vector: Vector) -> Nearest:
+    """How near each conversation is."""
     near: Nearest = {}
     fitting = [each for each in placed if len(each.vector) == 2 * vector.size]
     if not fitting:
@@ -180,11 +180,6 @@ def _nearest(placed: Sequence[Placed], vector: Vector) -> Nearest:
         if each.talk not in near or cosine > near[each.talk][0]:
             near[each.talk] = cosine, each.turn
     return near
-
-
-def _widened(during: Interval | None) -> tuple[float | None, float | None]:
-    """The user's days are not UTC's."""
-    return (None, None) if during is None else (during.start - CLOCK_SLACK_S, during.end + CLOCK_SLACK_S)
 
 
 def _chosen(reads: Sequence[_Read], asked: AskedBefore) -> list[_Read]:
@@ -229,16 +224,12 @@ def _read(talk: Talk, cosine: float | None) -> _Read:
     sentences: list[tuple[Role, str, frozenset[str]]] = []
     room = READ_CHARS_MAX
     for utterance in talk.said:
-        for sentence in _sentences(utterance, room):
+        parts = (part.strip() for part in _SENTENCE.split(utterance.text[: max(room, 0)], _SENTENCES_MAX))
+        for sentence in filter(None, parts):
             sentences.append((utterance.role, sentence, _terms(sentence)))
             room -= len(sentence)
     held = _terms(talk.title).union(*(held for _, _, held in sentences))
     return _Read(talk, held, tuple(sentences), cosine)
-
-
-def _sentences(utterance: Utterance, room: int) -> list[str]:
-    parts = (part.strip() for part in _SENTENCE.split(utterance.text[: max(room, 0)], _SENTENCES_MAX))
-    return [part for part in parts if part]
 
 
 def _terms(text: str) -> frozenset[str]:
