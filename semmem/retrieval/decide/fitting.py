@@ -129,17 +129,13 @@ def texts_of(material: Material) -> Iterator[str]:
     """Everything that is embedded to learn from it; some of it more than once."""
     for scene in material.scenes:
         yield from (memory["text"] for memory in scene["memories"])
-        yield from (_short(request["text"]) for request in scene["requests"])
+        yield from (request["text"][:TEXT_CHARS_MAX] for request in scene["requests"])
     yield from (text for text, _, _ in material.classes)
     yield from (text for text, _, _ in material.asking)
     yield from material.loose
     for memories, questions in material.answered:
         yield from memories
         yield from (question for question, _ in questions)
-
-
-def _short(text: str) -> str:
-    return text[:TEXT_CHARS_MAX]
 
 
 def _cases(material: Material, embed: Embed) -> Iterator[Case]:
@@ -157,7 +153,7 @@ def _cases(material: Material, embed: Embed) -> Iterator[Case]:
         for texts in [own, own + crowd] if len(own) < CROWDED_BELOW else [own]:
             held = index_of(texts, embed)
             for request in scene["requests"]:
-                yield _case(number, _short(request["text"]), held, embed, request["wanted"], len(own))
+                yield _case(number, request["text"][:TEXT_CHARS_MAX], held, embed, request["wanted"], len(own))
     for memories, questions in material.answered:
         held = index_of(memories, embed)
         for question, wanted in questions:
@@ -180,8 +176,9 @@ def _heads(material: Material, embed: Embed, signature: str) -> Trained:
     """The regressions on a text alone, without the others."""
     requests = [request for scene in material.scenes for request in scene["requests"]]
     memories = [memory for scene in material.scenes for memory in scene["memories"]]
-    classes = [(_short(request["text"]), request["class"], 3.0) for request in requests] + material.classes
-    asking = [(_short(request["text"]), _asks(request), 2.0) for request in requests] + material.asking
+    texts = [request["text"][:TEXT_CHARS_MAX] for request in requests]
+    classes = [(text, each["class"], 3.0) for text, each in zip(texts, requests, strict=True)] + material.classes
+    asking = [(text, _asks(each), 2.0) for text, each in zip(texts, requests, strict=True)] + material.asking
     kinds = [(memory["text"], memory["kind"], 1.0) for memory in memories]
     of_vector, of_words = _asks_weights(asking, embed)
     classes_of, kinds_of = _softmax(classes, CLASSES, embed), _softmax(kinds, KINDS, embed)

@@ -75,14 +75,15 @@ class Weights:
     def save(self, file: Path) -> None:
         """The same bytes for the same numbers."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        arrays = {name: value.astype(self.precision) for name, value in values.items() if _is_array(value)}
+        numbers = values.items()
+        arrays = {name: value.astype(self.precision) for name, value in numbers if isinstance(value, np.ndarray)}
         with file.open("wb") as stream:
             np.savez_compressed(stream, allow_pickle=False, **{**values, **arrays})
 
     def _fits(self) -> bool:
         """Whether the numbers are numbers, and as many as are needed."""
         values = [getattr(self, each.name) for each in fields(self) if each.name != "signature"]
-        shapes = [value.shape for value in values if _is_array(value)]
+        shapes = [value.shape for value in values if isinstance(value, np.ndarray)]
         return shapes == self._shapes() and all(bool(np.isfinite(value).all()) for value in values)
 
     def _shapes(self) -> list[tuple[int, ...]]:
@@ -94,10 +95,6 @@ _READ: dict[str, Callable[[npt.NDArray[Any]], Any]] = {
     "str": str, "float": float, "Floats": lambda kept: kept.astype(np.float32),
 }  # fmt: skip
 """What is made of an array in the file, by the field that it is for."""
-
-
-def _is_array(value: object) -> bool:
-    return isinstance(value, np.ndarray)
 
 
 @dataclass(frozen=True, slots=True)
