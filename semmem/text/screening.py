@@ -49,26 +49,17 @@ def _judge(content: str) -> str:
 
 def redact(text: str) -> str:
     """The text with every secret replaced by ``[redacted]``."""
-    for pattern in _SECRETS:
-        text = pattern.sub(_hide, text)
+    for pattern in _SECRETS:  # what introduces a secret (group ``lead``) stays
+        text = pattern.sub(lambda found: (found.groupdict().get("lead") or "") + REDACTED, text)
     text = numbers_hidden(text, REDACTED)
     text = _CARD.sub(lambda match: REDACTED if _luhn(match.group()) else match.group(), text)
-    return _LONG_WORD.sub(lambda match: REDACTED if _is_mixed(match.group()) else match.group(), text)
+    # a long word looks random when it has capitals, small letters and digits
+    return _LONG_WORD.sub(lambda word: REDACTED if all(kind.search(word[0]) for kind in _MIXED) else word[0], text)
 
 
 def is_instruction(text: str) -> bool:
     """Whether a text tries to steer a model rather than to say something about somebody."""
     return order_in(text) is not Order.NONE
-
-
-def _hide(match: re.Match[str]) -> str:
-    """Keep what introduces a secret (group ``lead``), hide the rest."""
-    return (match.groupdict().get("lead") or "") + REDACTED
-
-
-def _is_mixed(word: str) -> bool:
-    """Whether a long word looks random: it has capitals, small letters and digits."""
-    return all(kind.search(word) for kind in _MIXED)
 
 
 def _patterns(*sources: str) -> tuple[re.Pattern[str], ...]:
