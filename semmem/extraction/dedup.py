@@ -64,6 +64,7 @@ class Dedup:
     def __post_init__(self) -> None:
         self._store = self.comparing.store
         self.retiring = Retiring(self._store, self.records)
+        self._writes = self.retiring.writes
 
     async def put(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Action:
         """``place``, for whoever only wants to know what it did."""
@@ -199,9 +200,6 @@ class Dedup:
         """A memory with its vector, of any status."""
         return await self._store.get(Scope(user), memory_id)
 
-    def _writes(self, new: Candidate) -> Writes:
-        return Writes(self._store, self.records, new.batch)
-
 
 def _by_time(found: Compared, said_at: float, new: Candidate) -> tuple[Candidate, list[Hit], list[Hit]]:
     """The fact with what it may disagree with; what was said until then and ends with it; and what was said later. In a
@@ -235,7 +233,7 @@ class Retiring:
         afterwards."""
         nearest, *others = contradicted
         gone = () if new.provisional else await self.supersede(others, new, by=nearest.memory.id)
-        if not await self._writes(new).replace(nearest.memory, updated(nearest.memory, new)):
+        if not await self.writes(new).replace(nearest.memory, updated(nearest.memory, new)):
             return gone, False
         if new.provisional:
             gone = await self.supersede(others, new, by=nearest.memory.id)
@@ -247,7 +245,7 @@ class Retiring:
         gone: list[Removal] = []
         for hit in hits:
             old = await self._retrieved(hit)
-            if old is not None and await self._writes(new).replace(old, superseded(old, by, new.now)):
+            if old is not None and await self.writes(new).replace(old, superseded(old, by, new.now)):
                 gone.append(Removal(CONTRADICTED, old.id, by))
         return tuple(gone)
 
@@ -266,18 +264,18 @@ class Retiring:
                 continue
             if ids.isdisjoint(others) or (old := await self._retrieved(hit)) is None:
                 continue
-            if await self._writes(new).replace(old, settled(old, ids, new.now)):
+            if await self.writes(new).replace(old, settled(old, ids, new.now)):
                 pairs += [PAIR_REPLACED] * len(ids.intersection(others))
         return tuple(pairs)
 
     async def retire(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
         """Let a memory be retrieved no more, for this reason, in favour of ``by``; the version before is history."""
-        is_gone = await self._writes(new).replace(held, superseded(held, by, new.now, why))
+        is_gone = await self.writes(new).replace(held, superseded(held, by, new.now, why))
         return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if is_gone else (), by)
 
     async def withdraw(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
         """Remove a memory for this reason, in favour of ``by``; what it said is kept as a version."""
-        is_gone = await self._writes(new).withdraw(held)
+        is_gone = await self.writes(new).withdraw(held)
         return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if is_gone else (), by)
 
     async def give_back(self, held: Memory, before: Memory, new: Candidate, why: str) -> Placed:
@@ -286,27 +284,28 @@ class Retiring:
         replaced = {name: held.metadata[name] for name in (SUPERSEDED_BY, SUPERSEDED_WHY) if name in held.metadata}
         metadata = before.metadata | replaced
         restored = replace(before, version=held.version + 1, status=held.status, updated_at=new.now, metadata=metadata)
-        put = await self._writes(new).replace(held, restored)
+        put = await self.writes(new).replace(held, restored)
         return Placed(Action.UNCHANGED, (Removal(why, held.id, held.id),) if put else (), held.id)
 
     async def unsay(self, held: Memory, before: Memory, new: Candidate) -> None:
         """Undo an update by ``new``: nothing is kept of what the memory says, which somebody had erased. ``before`` has
         its vector."""
         await self.reinstate(held.id, new, since=new.now)
-        await self._writes(new).put(replace(before, version=held.version + 1, updated_at=new.now))
+        await self.writes(new).put(replace(before, version=held.version + 1, updated_at=new.now))
 
     async def reinstate(self, replaced: str, new: Candidate, *, since: float = 0.0) -> list[str]:
         """Let those memories be retrieved again that memory ``replaced`` has contradicted ``since`` then; their ids."""
         scope = Scope(new.turn.scope.user)
         memories = await list_all(self.store, scope)
         back = [memory for memory in memories if was_replaced(memory, replaced) and memory.updated_at >= since]
-        return [old.id for old in back if await self._writes(new).replace(old, reinstated(old, new.now))]
+        return [old.id for old in back if await self.writes(new).replace(old, reinstated(old, new.now))]
 
     async def have_back(self, held: Memory, new: Candidate) -> bool:
         """Let a memory be retrieved again; whether it is."""
-        return await self._writes(new).replace(held, reinstated(held, new.now))
+        return await self.writes(new).replace(held, reinstated(held, new.now))
 
-    def _writes(self, new: Candidate) -> Writes:
+    def writes(self, new: Candidate) -> Writes:
+        """Under the batch or hold that the fact is written under."""
         return Writes(self.store, self.records, new.batch)
 
 

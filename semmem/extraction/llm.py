@@ -259,9 +259,9 @@ class SessionSummariser(AskingModel):
             return None
         answer = await self._answer(self._rules, within("conversation", map(_as_told, shown)), SUMMARY_SCHEMA, shown)
         content = await asyncio.to_thread(self._content, answer, shown)
-        last, began_at = turns[-1], turns[0].opened_at
         if not content:
             return None
+        last, began_at = turns[-1], turns[0].opened_at
         return Fact(MemoryType.EPISODIC, content, last.id, occurred_at=began_at, key=session_key(last.scope))
 
     def _content(self, answer: str, shown: Sequence[Turn]) -> str:

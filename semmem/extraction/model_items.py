@@ -137,14 +137,10 @@ def _wrong(member: object) -> Iterator[Item]:
         told = entry if isinstance(entry, dict) else {"number": entry}
         number = next((told[name] for name in ("number", "note", "id") if name in told), None)
         why = next((told[name] for name in ("why", "reason") if isinstance(told.get(name), str)), "")
-        yield {WRONG: _note_number(number), "why": why}
-
-
-def _note_number(told: object) -> int | None:
-    if isinstance(told, int) and not isinstance(told, bool):
-        return told
-    found = _NUMBER.fullmatch(told.strip()) if isinstance(told, str) else None
-    return int(found[1]) if found else None
+        if isinstance(number, bool) or not isinstance(number, int):
+            found = _NUMBER.fullmatch(number.strip()) if isinstance(number, str) else None
+            number = int(found[1]) if found else None
+        yield {WRONG: number, "why": why}
 
 
 def _is_statement(text: str) -> bool:
@@ -220,9 +216,8 @@ class Facts:
         content, turn = item.get("content"), self._turn(item)
         if turn is None or not isinstance(content, str) or not content.strip():
             return None
-        # What is too long to be a fact is left as it is: the screen says so, and counts it.
         phrased: str | None = content.strip()
-        if len(content.strip()) <= CONTENT_CHARS_MAX:
+        if len(content.strip()) <= CONTENT_CHARS_MAX:  # the screen says what is too long to be a fact, and counts it
             phrased = self._texts[turn.id].phrased(content, _text(item.get("subject")))
         if phrased is None:
             return None

@@ -81,9 +81,8 @@ def _first(name: str, said: str) -> re.Match[str] | None:
 def _cut(said: str) -> tuple[str, int]:
     """What is meant, and where the sentence goes on to say something else, 0 where it does not."""
     end = _END.search(_without_tails(said))
-    if end is None:
-        return _without_tails(said)[:SUBJECT_CHARS_MAX], 0
-    return _without_tails(said[: end.start()])[:SUBJECT_CHARS_MAX], end.end()
+    meant = said if end is None else said[: end.start()]
+    return _without_tails(meant)[:SUBJECT_CHARS_MAX], 0 if end is None else end.end()
 
 
 def _without_tails(said: str) -> str:

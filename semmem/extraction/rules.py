@@ -83,11 +83,12 @@ class RulesExtractor:
     @property
     def is_calibrated(self) -> bool:
         """Whether the classifier was trained on this embedder's vectors. Without that it sees less."""
-        return self.embedder is not None and self.embedder.signature in SIGNATURES
+        return self._signature != ""
 
     @property
     def _signature(self) -> str:
-        return "" if self.embedder is None or not self.is_calibrated else self.embedder.signature
+        signature = "" if self.embedder is None else self.embedder.signature
+        return signature if signature in SIGNATURES else ""
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read. Raises
@@ -226,12 +227,10 @@ def passages(
         for _, sentence in groupby(told, key=lambda pair: pair[0].sentence)
         for run in _runs_of(text, list(sentence), cut, near)
     ]
-    return [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN and _says_something(passage)]
-
-
-def _says_something(passage: Passage) -> bool:
-    """Figures alone say nothing about anybody, unless somebody asks to keep them."""
-    return _has_letters(passage.text) or any(clause.to_keep or clause.requested for clause, _ in passage.clauses)
+    long = [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN]
+    # figures alone say nothing about anybody, unless somebody asks to keep them
+    asked = [any(clause.to_keep or clause.requested for clause, _ in passage.clauses) for passage in long]
+    return [passage for passage, is_asked in zip(long, asked, strict=True) if is_asked or _has_letters(passage.text)]
 
 
 def _told(clause: Clause, judgement: Judgement, cut: float) -> Judgement:

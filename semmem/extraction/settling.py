@@ -50,9 +50,8 @@ class Provisional:
 
     def readable(self, batch: Batch) -> Batch:
         """The batch without turns that nothing is learnt from."""
-        turns, context = (
-            tuple(turn for turn in some if turn.id not in self.shut) for some in (batch.turns, batch.context)
-        )
+        both = batch.turns, batch.context
+        turns, context = (tuple(turn for turn in some if turn.id not in self.shut) for some in both)
         return replace(batch, turns=turns, context=context)
 
     def saying(self, content: str) -> Memory | None:
@@ -143,10 +142,10 @@ class Settling:
     async def _current(self, told_before: Memory | None) -> Memory | None:
         """The memory as it is now, if it still is provisional and says what it said: other facts of the batch may have
         replaced it."""
-        held = None if told_before is None else await self._dedup.stored(told_before.user, told_before.id)
-        if held is None or told_before is None or not held.is_provisional:
+        if told_before is None:
             return None
-        return held if held.content == told_before.content else None
+        held = await self._dedup.stored(told_before.user, told_before.id)
+        return held if held and held.is_provisional and held.content == told_before.content else None
 
     async def settle(
         self, told: Provisional, says: Mapping[str, str], *, wrong: Mapping[str, str], batch: str, now: float
