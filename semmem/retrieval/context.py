@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 from msgspec import structs
 
@@ -95,7 +94,7 @@ def render(
     notes = [_note(hit.memory) for hit in hits]
     order = order_told([hit.memory for hit in hits])
     fitting: list[int] = []
-    room = tokens_max - _frame_tokens(header)
+    room = tokens_max - estimate_tokens(fenced(header, "0" * MARK_CHARS))
     for place in sorted(range(len(hits)), key=lambda place: hits[place].memory.standing is not Standing.MUST):
         note = notes[place]
         # the longest that may be said of it: what is left out changes which note is the older one
@@ -153,10 +152,7 @@ def strip_block(text: str) -> str:
     kept: list[str] = []
     start = 0
     for head in _HEAD.finditer(text):
-        if head.start() < start:
-            continue
-        end = _end_of_block(text, head.end())
-        if end is None:
+        if head.start() < start or (end := _end_of_block(text, head.end())) is None:
             continue
         before, end = _parted(text, head.start(), end)
         kept.append(text[start : max(start, before)])
@@ -241,32 +237,18 @@ class _Note:
 _note = OncePerMemory(_Note.of)
 
 
-@cache
-def _frame_tokens(header: str) -> int:
-    return estimate_tokens(fenced(header, "0" * MARK_CHARS))
-
-
 def _lines(memories: Sequence[Memory]) -> list[str]:
     """What stands under the header. Costs no more than the memories' own lines do, one by one."""
     order = order_told(memories)
     lines = arranged(memories)
-    joined = [_joined([_note(memories[place]) for place in line]) for line in lines]
+    notes = [[_note(memories[place]) for place in line] for line in lines]
+    joined = [replace(some[0], text=" ".join(note.text for note in some)) for some in notes]
     told = [order.get(memories[line[0]].id, "") for line in lines]
-    common = _common_day(joined)
+    days = [note.said for note in joined if note.said.startswith("said ")]
+    common = max(days, key=days.count, default="")
+    common = common if days.count(common) >= COMMON_DAY_LINES_MIN else ""
     opening = [f"{COMMON_DAY}{common.removeprefix('said ')}."] if common else []
     return opening + [note.written(order=which, common=common) for note, which in zip(joined, told, strict=True)]
-
-
-def _joined(notes: Sequence[_Note]) -> _Note:
-    first = notes[0]
-    return first if len(notes) == 1 else replace(first, text=" ".join(note.text for note in notes))
-
-
-def _common_day(notes: Sequence[_Note]) -> str:
-    """The commonest day, where enough notes have it, else nothing."""
-    days = [note.said for note in notes if note.said.startswith("said ")]
-    common = max(days, key=days.count, default="")
-    return common if days.count(common) >= COMMON_DAY_LINES_MIN else ""
 
 
 def _text(memory: Memory) -> str:
@@ -286,9 +268,5 @@ def _cost(line: str) -> int:
 
 def _printable(char: str) -> str:
     """The character, or a space for controls, nothing for invisible ones, U+FFFD for half a surrogate pair."""
-    category = unicodedata.category(char)
-    if category == "Cc":
-        return " "
-    if category == "Cf":  # zero-width, bidirectional, tag characters: text that a model reads and a person does not
-        return ""
-    return "\ufffd" if category == "Cs" else char
+    # Cf is zero-width, bidirectional, tag characters: text that a model reads and a person does not
+    return {"Cc": " ", "Cf": "", "Cs": "\ufffd"}.get(unicodedata.category(char), char)

@@ -58,8 +58,10 @@ class PassageSearch:
         The words of the session that asks are in the prompt, and so are those that this request brings. A store that
         does not answer in time has no passages."""
         query, index, request = found.query, found.index, found.candidates.request
-        is_served = request is not None and request.is_served
-        if index is None or not _is_wanted(found) or self.hides(query.scope.user) or self.unsaid.holds(query.scope):
+        if index is None or request is None or request.is_general or request.lists_profile:
+            return list(kept)
+        is_served, other_types = request.is_served, query.types and MemoryType.EPISODIC not in query.types
+        if other_types or self.hides(query.scope.user) or self.unsaid.holds(query.scope):
             return list(kept)
         if self.looks_back(query.text, vector):
             query, is_served = replace(query, types=PASSAGES), True
@@ -133,12 +135,6 @@ def _around(passage: Memory, answers: Answers) -> str:
 def own_words(question: Question) -> list[str]:
     """The user's own messages of this request, oldest first."""
     return [each.text for each in question.conversation.messages if each.is_own(question.scope.user)]
-
-
-def _is_wanted(found: SearchResult) -> bool:
-    request, types = found.candidates.request, found.query.types
-    is_asked = request is not None and not request.is_general and not request.lists_profile
-    return is_asked and (not types or MemoryType.EPISODIC in types)
 
 
 def _last_said(passages: Iterable[Memory]) -> Iterable[Memory]:

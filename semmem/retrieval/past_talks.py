@@ -150,7 +150,8 @@ class PastTalks:
         if asked.terms:
             found += await self.records.talks_holding(
                 scope,
-                [_sought(term) for term in asked.terms[:WORDS_MAX]],
+                # what stands in every word of this stem: "stori" is that of "story"
+                [term[:-1] if len(term) > 3 and term.endswith("i") else term for term in asked.terms[:WORDS_MAX]],
                 messages_max=SEARCHED_MAX,
                 chars_max=MESSAGE_CHARS_MAX,
                 limit=CANDIDATES_MAX,
@@ -162,11 +163,6 @@ class PastTalks:
                 since, until = asked.during.start - CLOCK_SLACK_S, asked.during.end + CLOCK_SLACK_S
             found += await self.records.talks_of_time(scope, since=since, until=until, limit=CANDIDATES_MAX)
         return {talk: near[talk][1] if talk in near else "" for talk in dict.fromkeys(found)}
-
-
-def _sought(term: str) -> str:
-    """What stands in every word of this stem: "stori" is that of "story"."""
-    return term[:-1] if len(term) > 3 and term.endswith("i") else term
 
 
 def _nearest(placed: Sequence[Placed], vector: Vector) -> Nearest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import repeat
@@ -263,7 +263,9 @@ def best_of(
         cuts = dict.fromkeys(_ids(index, places[~shown]), BELOW_RELEVANCE)
     hits = _by_score(_hits(index, scores, verdict, order, places))
     if asked_for is not None:
-        cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, asked_for)}
+        of_time = {hit.memory.id for hit in hits if is_dated(hit.memory, asked_for)}
+        of_time |= {hit.memory.id for hit in hits[:NAMED_MAX] if names(hit.memory, asked_for)}
+        cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - of_time}
     standing = frozenset(_ids(index, places[verdict.standing[places]]))
     return Candidates(hits, cuts, standing, verdict.request)
 
@@ -294,12 +296,6 @@ def _reciprocal_ranks(scores: Floats) -> Floats:
 
 def _by_score(hits: Iterable[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
-
-
-def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:
-    """Those of that time; only the best NAMED_MAX are read for times that they name."""
-    dated = {hit.memory.id for hit in hits if is_dated(hit.memory, during)}
-    return dated | {hit.memory.id for hit in hits[:NAMED_MAX] if names(hit.memory, during)}
 
 
 def newest(index: MemoryIndex, query: ResolvedQuery) -> Candidates:

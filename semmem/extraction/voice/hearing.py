@@ -219,8 +219,8 @@ def heard(text: str, embedded: Embedded = NOTHING_EMBEDDED) -> Heard:
     vectors = [embedded.vectors.get(_said(text, unit)) for unit in found] if embedded.vectors else None
     odds = _weights(embedded.signature).odds(rows, shapes(text, found), vectors)
     highest = float(max(odds))
-    mixed = highest >= (_surely(len(found)) if len(found) > 1 else SURE_MIN)
-    mixed = mixed or any(odd >= SURE_LED for odd in odds[_led(text, found) :])
+    surely = SURE_MIN if len(found) == 1 else min(SURE_MIN, max(SURE_LEAST, SURE_EACH * (len(found) - 2)))
+    mixed = highest >= surely or any(odd >= SURE_LED for odd in odds[_led(text, found) :])
     alone = highest < DOUBTED_MIN and len(found) < UNITS_MAX and not any(unit.quoted for unit in found)
 
     def is_own(unit: Unit, odd: float) -> bool:
@@ -230,11 +230,6 @@ def heard(text: str, embedded: Embedded = NOTHING_EMBEDDED) -> Heard:
 
     own = [unit for unit, odd in zip(found, odds, strict=True) if is_own(unit, odd)]
     return Heard(_joined(text, own), alone and len(own) == len(found), mixed)
-
-
-def _surely(count: int) -> float:
-    """The least odds that one of so many units is surely somebody else's."""
-    return min(SURE_MIN, max(SURE_LEAST, SURE_EACH * (count - 2)))
 
 
 def _led(text: str, found: Sequence[Unit]) -> int:

@@ -178,16 +178,13 @@ def _heads(material: Material, embed: Embed, signature: str) -> Trained:
     memories = [memory for scene in material.scenes for memory in scene["memories"]]
     texts = [request["text"][:TEXT_CHARS_MAX] for request in requests]
     classes = [(text, each["class"], 3.0) for text, each in zip(texts, requests, strict=True)] + material.classes
-    asking = [(text, _asks(each), 2.0) for text, each in zip(texts, requests, strict=True)] + material.asking
+    # a request wants memories, were they only there
+    asks = [bool(each["wanted"]) or each["class"] in ("recall", "profile") for each in requests]
+    asking = [(text, wants, 2.0) for text, wants in zip(texts, asks, strict=True)] + material.asking
     kinds = [(memory["text"], memory["kind"], 1.0) for memory in memories]
     of_vector, of_words = _asks_weights(asking, embed)
     classes_of, kinds_of = _softmax(classes, CLASSES, embed), _softmax(kinds, KINDS, embed)
     return Trained(signature, classes_of, kinds_of, of_vector, of_words, _NONE, _NONE, 0.0, 0.0)
-
-
-def _asks(request: dict[str, Any]) -> bool:
-    """Whether a request wants memories, were they only there."""
-    return bool(request["wanted"]) or request["class"] in ("recall", "profile")
 
 
 def _memory_weights(cases: Iterable[Case], heads: Trained) -> Floats:

@@ -184,8 +184,9 @@ class Ledger:
 
     def add(self, page: Page, block: ShownBlock) -> None:
         """Keep a block, in place of another of the same message."""
-        had = page.blocks.get(block.anchor)
-        if (had is not None and _same(had, block)) or self._pages.get((page.user, page.name)) is not page:
+        had, is_here = page.blocks.get(block.anchor), self._pages.get((page.user, page.name)) is page
+        in_times = {} if had is None else {"shown_at": had.shown_at, "expires_at": had.expires_at}
+        if not is_here or had == structs.replace(block, **in_times):  # they differ in their times alone
             return
         self._take(page, [block])
         self._write(page, block)
@@ -214,7 +215,8 @@ class Ledger:
         for name in tuple(self._of_user.get(user, ())):
             page = self._pages[user, name]
             page.cleared += 1
-            if any(_tells(block, talk) for block in page.blocks.values()):
+            told = [each for block in page.blocks.values() for each, _ in block.memories if each.startswith(TALK_ID)]
+            if told if talk is None else talk in told:
                 self.clear(page, ERASED)
 
     def everything_changed(self) -> None:
@@ -317,12 +319,3 @@ class Ledger:
         self._writing = None
         if self._waiting and not task.cancelled():  # they came when it had just ended
             self._begin_to_write()
-
-
-def _same(had: ShownBlock, block: ShownBlock) -> bool:
-    """Whether they differ in their times alone."""
-    return structs.replace(block, shown_at=had.shown_at, expires_at=had.expires_at) == had
-
-
-def _tells(block: ShownBlock, talk: str | None) -> bool:
-    return any(each.startswith(TALK_ID) and talk in (None, each) for each, _ in block.memories)

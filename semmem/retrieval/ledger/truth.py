@@ -156,8 +156,9 @@ class Changes:
         members = index.members(query.scope, query.types, query.now)
         shown = {hit.memory.id for hit in kept}
         found = [index.memories[place] for place in index.changing if members[place]]
-        told = [memory for memory in found if memory.id not in shown and self._is_news(memory, query.now)]
-        news = [memory for memory in told if readable(memory) is None]
+        told = [memory for memory in found if (memory.id, memory.version) not in self._said and memory.id not in shown]
+        fresh = (memory for memory in told if 0 <= query.now - memory.said_at < SAID_BACK_S)
+        news = [memory for memory in fresh if readable(memory) is None]
         news.sort(key=lambda memory: -memory.said_at)
         return [Hit(memory, 0.0, 0.0) for memory in news[:CHANGES_MAX]]
 
@@ -166,6 +167,3 @@ class Changes:
         for hit in shown:
             if hit.memory.changes_standing:
                 self._said[hit.memory.id, hit.memory.version] = True
-
-    def _is_news(self, memory: Memory, now: float) -> bool:
-        return (memory.id, memory.version) not in self._said and 0 <= now - memory.said_at < SAID_BACK_S
