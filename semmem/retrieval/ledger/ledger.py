@@ -184,9 +184,9 @@ class Ledger:
 
     def add(self, page: Page, block: ShownBlock) -> None:
         """Keep a block, in place of another of the same message."""
-        had, is_here = page.blocks.get(block.anchor), self._pages.get((page.user, page.name)) is page
-        in_times = {} if had is None else {"shown_at": had.shown_at, "expires_at": had.expires_at}
-        if not is_here or had == structs.replace(block, **in_times):  # they differ in their times alone
+        had = page.blocks.get(block.anchor)
+        same = had is not None and structs.replace(block, shown_at=had.shown_at, expires_at=had.expires_at) == had
+        if same or self._pages.get((page.user, page.name)) is not page:
             return
         self._take(page, [block])
         self._write(page, block)
