@@ -17,7 +17,7 @@ from cachetools import LRUCache
 
 from semmem.extraction.lasting.classifier import SIGNATURES, Judgement, judge
 from semmem.extraction.lasting.clauses import clauses, raised, squeezed
-from semmem.extraction.lasting.features import Clause, features
+from semmem.extraction.lasting.features import CHARS_READ, Clause, features
 from semmem.extraction.phrasing import event_time, phrased
 from semmem.extraction.work import BATCH_TOO_SLOW, IN_THREAD, reason
 from semmem.memory import Fact, MemoryType, Scope, Standing, Turn, Vector
@@ -292,9 +292,6 @@ def _written(text: str, start: int, end: int) -> str:
     written = written[opening.end() :] if opening and opening.end() < len(written) else written
     return written.rstrip(_CLOSING)
 
-
-CHARS_READ = 400
-"""Of a clause; nobody writes longer ones."""
 
 _BE = "is|are|was|were|ist|sind|war|waren|est|sont|es|son|é|são"
 _MY = r"my|our|mein\w{0,2}|unser\w{0,2}|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|(?:[oa]s? )?(?:meus?|minhas?|noss[oa]s?)"

@@ -85,7 +85,7 @@ def built(memories: dict[str, Memory], read_at: float) -> Kept:
         is_live = memory.status is MemoryStatus.ACTIVE and stands(memory, memories)
         (live if is_live else hidden).append(memory)
     index = MemoryIndex(live, hidden)
-    return Kept(memories, index, read_at, index.bytes + sizes.of_memories(hidden))
+    return Kept(memories, index, read_at, index.bytes + sum(map(sizes.of_memory, hidden)))
 
 
 def slim(memory: Memory) -> Memory:

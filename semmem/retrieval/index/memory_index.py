@@ -121,7 +121,7 @@ class MemoryIndex:
         happened = (np.nan if memory.occurred_at is None else memory.occurred_at for memory in self.memories)
         self._occurred_at = np.fromiter(happened, np.float64, len(self.memories))
         of_rows = sizes.ROW_BYTES * len(self.memories) + self.vectors.nbytes + self._words.bytes
-        self.bytes = sizes.INDEX_BYTES + of_rows + sizes.of_memories(self.memories)
+        self.bytes = sizes.INDEX_BYTES + of_rows + sum(map(sizes.of_memory, self.memories))
 
     def of(self, memory_id: str) -> Memory | None:
         """The user's memory of this id, recalled or not."""

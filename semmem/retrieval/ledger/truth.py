@@ -80,12 +80,10 @@ def unfit(block: ShownBlock, index: MemoryIndex, now: float) -> str | None:
             return EXPIRED
         if memory.status is MemoryStatus.QUARANTINED:
             return QUARANTINED
-        if memory.metadata.get(SUPERSEDED_WHY) == ASKED_TO_FORGET:
-            return ASKED_TO_FORGET
-        if memory.metadata.get(SUPERSEDED_WHY) == UNDONE:
-            return UNDONE  # what it had taken the place of holds again, and must not stand before it
-        is_active = memory.status is MemoryStatus.ACTIVE
-        if (is_active and not index.is_live(memory_id)) or memory.metadata.get(SUPERSEDED_WHY) == UNFOUNDED:
+        why, is_active = memory.metadata.get(SUPERSEDED_WHY), memory.status is MemoryStatus.ACTIVE
+        if why in (ASKED_TO_FORGET, UNDONE):  # what an undone one had taken the place of must not stand before it
+            return str(why)
+        if (is_active and not index.is_live(memory_id)) or why == UNFOUNDED:
             return UNFOUNDED  # a reflection, and what it rests on may be erased
         if is_active and readable(memory) is not None:
             return QUARANTINED
