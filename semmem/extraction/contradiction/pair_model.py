@@ -120,38 +120,18 @@ def dense(old: Vector, new: Vector, old_part: Vector, new_part: Vector) -> list[
 
 def _overlap(old: Told, new: Told) -> list[float]:
     old_only, new_only, shared = old.content - new.content, new.content - old.content, old.content & new.content
-    return [
-        min(len(old_only), 6) / 6,
-        min(len(new_only), 6) / 6,
-        min(len(shared), 6) / 6,
-        len(shared) / max(1, len(old.content)),
-        len(shared) / max(1, len(new.content)),
-        not old_only,
-        not new_only,
-        not old_only and not new_only,
-        len(old_only) == 1,
-        len(new_only) == 1,
-        min(len(old.words), 20) / 20,
-        min(len(new.words), 20) / 20,
-    ]
+    sizes = [min(len(some), 6) / 6 for some in (old_only, new_only, shared)]
+    shares = [len(shared) / max(1, len(told.content)) for told in (old, new)]
+    alone = [not old_only, not new_only, not old_only and not new_only, len(old_only) == 1, len(new_only) == 1]
+    return [*sizes, *shares, *alone, *(min(len(told.words), 20) / 20 for told in (old, new))]
 
 
 def _values(old: Told, new: Told) -> list[float]:
     gone, come = bool(old.names - new.content), bool(new.names - old.content)
     agree, old_alone, new_alone = compared(old.quantities, new.quantities)
     kinds = {kind for kind, _ in old_alone} & {kind for kind, _ in new_alone}
-    return [
-        bool(old.names & new.names),
-        gone,
-        come,
-        gone and come,
-        agree,
-        bool(kinds),
-        bool(old_alone),
-        bool(new_alone),
-        bool(old.quantities),
-        bool(new.quantities),
-    ]
+    counted = map(bool, (kinds, old_alone, new_alone, old.quantities, new.quantities))
+    return [bool(old.names & new.names), gone, come, gone and come, agree, *counted]
 
 
 def _negations_and_marks(old: Told, new: Told) -> list[float]:
@@ -167,32 +147,16 @@ def _negations_and_marks(old: Told, new: Told) -> list[float]:
 
 def _owners(old: Told, new: Told) -> list[float]:
     gone, come = bool(old.kin - new.kin), bool(new.kin - old.kin)
-    return [
-        old.owner == new.owner,
-        old.owner == new.owner == "",
-        bool(old.owner) != bool(new.owner),
-        bool(old.owner and new.owner and old.owner != new.owner),
-        bool(old.kin & new.kin),
-        gone,
-        come,
-        gone and come,
-        old.quoted,
-        new.quoted,
-    ]
+    both, same = bool(old.owner and new.owner), old.owner == new.owner
+    owners = [same, same and not old.owner, bool(old.owner) != bool(new.owner), both and not same]
+    return [*owners, bool(old.kin & new.kin), gone, come, gone and come, old.quoted, new.quoted]
 
 
 def _order(old: Told, new: Told) -> list[float]:
     one, other = frozenset(old.words) & DIRECTIONS, frozenset(new.words) & DIRECTIONS
-    return [
-        not swapped(old, new),
-        bool(one - other),
-        bool(other - one),
-        bool(old.stems) and old.stems[-1] not in new.stems,
-        bool(new.stems) and new.stems[-1] not in old.stems,
-        _first(old) == _first(new),
-        _one_of_several(old, new),
-        _one_of_several(new, old),
-    ]
+    ends = [bool(a.stems) and a.stems[-1] not in b.stems for a, b in ((old, new), (new, old))]
+    several = [_one_of_several(old, new), _one_of_several(new, old)]
+    return [not swapped(old, new), bool(one - other), bool(other - one), *ends, _first(old) == _first(new), *several]
 
 
 def _first(told: Told) -> str:
