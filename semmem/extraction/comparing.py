@@ -231,11 +231,8 @@ class Comparing:
         found: list[Doubt] = []
         for place, new in enumerate(news):
             known = [(hit.memory.content, hit.cosine) for hit in await self._neighbours(new)]
-            known += [
-                (other.fact.content, float(other.vector @ new.vector))
-                for other in news[:place]
-                if _comparable(other.fact.type, new.fact.type)
-            ]
+            others = [other for other in news[:place] if _comparable(other.fact.type, new.fact.type)]
+            known += [(other.fact.content, float(other.vector @ new.vector)) for other in others]
             found += await asyncio.to_thread(self._doubts, new.fact.content, known)
         return found
 
@@ -317,9 +314,8 @@ async def with_vector(store: Store, found: Memory) -> Memory | None:
 def _neighbour(hit: Hit, new: Candidate, opinion: Verdict | None) -> Neighbour:
     memory, happened = hit.memory, new.fact.occurred_at
     before = happened is not None and new.fact.type is MemoryType.EPISODIC and happened < memory.said_at - DAY_S
-    return Neighbour(
-        memory.content, memory.type, hit.cosine, opinion, dated=memory.occurred_at is not None, later=before
-    )
+    dated = memory.occurred_at is not None
+    return Neighbour(memory.content, memory.type, hit.cosine, opinion, dated=dated, later=before)
 
 
 def _follows(new: Candidate, memory: Memory) -> bool:

@@ -69,9 +69,8 @@ class DriftWatch:
         written = self.last_write()
         if written == self._all_seen and now < self._rests_until:
             return 0
-        sessions = await self.journal.waiting_sessions(
-            turns_min=self.turns_min + 1, opened_after=now - self.look_back_s
-        )
+        after = now - self.look_back_s
+        sessions = await self.journal.waiting_sessions(turns_min=self.turns_min + 1, opened_after=after)
         newest = {(session.user, session.session): session.newest_at for session in sessions}
         self._seen = {key: at for key, at in self._seen.items() if key in newest}
         unseen = sorted((key for key in newest if self._seen.get(key) != newest[key]), key=lambda key: newest[key])
@@ -86,12 +85,9 @@ class DriftWatch:
     async def _cut(self, turns: Sequence[Turn]) -> bool:
         """Whether there was a place to cut."""
         texts = [self.strip_block(turn.user_text)[:TEXT_CHARS_MAX] for turn in turns]
-        place = first_drift(
-            [await self.embedder.embed(text) for text in texts],
-            [len(content_words(text)) >= CONTENT_WORDS_MIN for text in texts],
-            threshold=self.threshold,
-            turns_min=self.turns_min,
-        )
+        vectors = [await self.embedder.embed(text) for text in texts]
+        telling = [len(content_words(text)) >= CONTENT_WORDS_MIN for text in texts]
+        place = first_drift(vectors, telling, threshold=self.threshold, turns_min=self.turns_min)
         if place is None:
             return False
         scope = turns[place].scope

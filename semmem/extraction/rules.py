@@ -170,15 +170,9 @@ def facts_of(found: Reading, vectors: Sequence[Vector] | None, least: float = 0.
 
 
 def _fact(passage: Passage, turn: Turn) -> Fact:
-    best = passage.best
-    return Fact(
-        type=best.type,
-        content=phrased(passage.text),
-        turn_id=turn.id,
-        importance=_IMPORTANCE[best.standing] if best.standing else _IMPORTANCE_OTHERWISE,
-        occurred_at=event_time(passage.text, turn.opened_at),
-        standing=best.standing,
-    )
+    best, content, at = passage.best, phrased(passage.text), event_time(passage.text, turn.opened_at)
+    importance = _IMPORTANCE[best.standing] if best.standing else _IMPORTANCE_OTHERWISE
+    return Fact(best.type, content, turn.id, importance=importance, occurred_at=at, standing=best.standing)
 
 
 def facts_in(text: str, *, chars_max: int = TEXT_CHARS_MAX) -> list[Fact]:

@@ -96,16 +96,8 @@ class Storing:
     ) -> Candidate:
         """The fact as it is compared and stored. Raises EmbedderError."""
         now = self.clock()
-        return Candidate(
-            id=memory_id,
-            fact=fact,
-            turn=turn,
-            vector=await self.embedder.embed(unquoted(fact.content)),
-            now=now,
-            expires_at=expiry(fact, now, self.ttl_s),
-            batch=batch_id,
-            provisional=provisional,
-        )
+        vector, ends = await self.embedder.embed(unquoted(fact.content)), expiry(fact, now, self.ttl_s)
+        return Candidate(memory_id, fact, turn, vector, now, ends, batch=batch_id, provisional=provisional)
 
     async def put(
         self, new: Candidate, verdict: Screened, place: Callable[[], Awaitable[Placed]], tally: Tally

@@ -332,13 +332,8 @@ class Recall:
         if (asked := self.past.asked(question.text, vector, question.now)) is None:
             return []
         with spans.step("semmem.conversations") as span:
-            found = await self.past.notes(
-                asked,
-                self._reading(question.scope),
-                apart_from=question.scope.session,
-                vector=vector,
-                until=question.deadline.at,
-            )
+            scope, session, until = self._reading(question.scope), question.scope.session, question.deadline.at
+            found = await self.past.notes(asked, scope, apart_from=session, vector=vector, until=until)
             span.note(spans.RECORD_COUNT, len(found))
         return found
 

@@ -100,19 +100,10 @@ def read(text: str) -> Told:
     content = frozenset(
         stem for word, stem in zip(words, stemmed, strict=True) if word not in FUNCTION and word not in NEGATIONS
     )
-    return Told(
-        words,
-        stemmed,
-        content,
-        names & content,
-        quantities,
-        frozenset(_CALLED.get(word, word) for word in (word.removesuffix("'s") for word in words) if word in KIN),
-        _denied(words, stemmed),
-        _owner(words),
-        sum(word in NEGATIONS for word in words),
-        _marks(words),
-        bare != text,
-    )
+    kin = frozenset(_CALLED.get(word, word) for word in (word.removesuffix("'s") for word in words) if word in KIN)
+    denied, owner, marks = _denied(words, stemmed), _owner(words), _marks(words)
+    negations, quoted = sum(word in NEGATIONS for word in words), bare != text
+    return Told(words, stemmed, content, names & content, quantities, kin, denied, owner, negations, marks, quoted)
 
 
 def _marks(words: tuple[str, ...]) -> frozenset[str]:

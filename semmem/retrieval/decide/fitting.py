@@ -89,12 +89,8 @@ def fit(
         weights = _memory_weights([case for case in cases if case.group % 2 != half], heads)
         tops += [_top(case, heads, weights) for case in cases if case.group % 2 == half]
     heads = _heads(material, embed, signature)
-    request_weights = _logistic(
-        np.stack([features for features, _, _ in tops]),
-        np.array([wants for _, wants, _ in tops]),
-        np.array([weight for _, _, weight in tops]),
-        REQUEST_STRENGTH,
-    )
+    seen, wants, counts = zip(*tops, strict=True)
+    request_weights = _logistic(np.stack(seen), np.array(wants), np.array(counts), REQUEST_STRENGTH)
     memory_weights = _memory_weights(cases, heads)
     weighed = replace(heads, memory_weights=memory_weights, request_weights=request_weights)
     return replace(weighed, memory_cut=cuts[0], request_cut=cuts[1])

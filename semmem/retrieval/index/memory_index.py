@@ -44,6 +44,7 @@ TOP_SHARE = 0.1
 GAP_S_MAX = 3600.0
 """A longer silence ends a talk."""
 
+NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 _SPEAKER = re.compile(r"([^\W\d_][\w'’-]*(?: [^\W\d_][\w'’-]*)?):\s")
 _ENDS_ASKING = re.compile(r"[?？]\s*(?:\[[^\[\]]*\]\s*)?$")
 _NAME = re.compile(r"\w+(?:['’-]\w+)*")
@@ -91,11 +92,7 @@ class MemoryIndex:
     words count as theirs."""
 
     def __init__(
-        self,
-        memories: Sequence[Memory],
-        hidden: Sequence[Memory] = (),
-        *,
-        around: Mapping[str, str] = MappingProxyType({}),
+        self, memories: Sequence[Memory], hidden: Sequence[Memory] = (), *, around: Mapping[str, str] = NOTHING_SAID
     ) -> None:
         in_order = sorted(memories, key=lambda memory: memory.id)
         self._hidden = {memory.id: memory for memory in hidden}
@@ -176,15 +173,9 @@ class MemoryIndex:
         match = self._words.match(terms(words(query)))
         keyword = match.keyword + self._brevity * match.related
         best = float(keyword.max(initial=0.0, where=chosen))
-        return Heard(
-            chosen,
-            bool(chosen.all()),
-            match.keyword,
-            match.coverage,
-            PAIR_WEIGHT * match.pairs,
-            np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword,
-            self._agreement(query),
-        )
+        of_words = np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword
+        of_pairs, agreement, is_all = PAIR_WEIGHT * match.pairs, self._agreement(query), bool(chosen.all())
+        return Heard(chosen, is_all, match.keyword, match.coverage, of_pairs, of_words, agreement)
 
     def scored(self, heard: Heard, vector: Vector | None) -> Scores:
         """``heard`` of this index, with the question's vector."""
