@@ -273,19 +273,10 @@ class Recall:
             structs.replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id in left_out else one
             for one in ranked
         )
-        return Preview(
-            found.query.text,
-            reason or _refusal(found) or SEARCH,
-            found.query.strategy,
-            found.path,
-            tuple(verdicts),
-            "" if block is None else block.injection.text,
-            0 if block is None else block.tokens,
-            found.candidates.request,
-            unembedded,
-            before,
-            composed.compacted,
-        )
+        text, tokens = ("", 0) if block is None else (block.injection.text, block.tokens)
+        how = found.query.text, reason or _refusal(found) or SEARCH, found.query.strategy, found.path
+        judged = found.candidates.request, unembedded
+        return Preview(*how, tuple(verdicts), text, tokens, *judged, before, composed.compacted)
 
     def _reason(self, question: Question) -> Outcome | None:
         """Why nothing is searched for, and nothing is embedded."""
@@ -392,15 +383,9 @@ class Recall:
             said, embed_s = question.conversation, self.rules.embed_timeout_s
             text, vector = await writer.improved(said, query.text, vector, self.embedder, embed_timeout_s=embed_s)
             query = replace(query, text=text)
+        memories, decision, timeout_s = self.memories, self.decision, self.rules.store_timeout_s
         found = await find(
-            self.memories,
-            query,
-            vector,
-            self.decision,
-            timeout_s=self.rules.store_timeout_s,
-            before=self._before,
-            cut_too=cut_too,
-            read=read,
+            memories, query, vector, decision, timeout_s=timeout_s, before=self._before, cut_too=cut_too, read=read
         )
         return await self._reranked(found)
 

@@ -135,14 +135,9 @@ def _values(old: Told, new: Told) -> list[float]:
 
 
 def _negations_and_marks(old: Told, new: Told) -> list[float]:
-    return [
-        old.negations % 2,
-        new.negations % 2,
-        (old.negations + new.negations) % 2,
-        bool(new.denied & (old.content - old.denied)),
-        bool(old.denied & (new.content - new.denied)),
-        *(mark in told.marks for told in (old, new) for mark in MARKS),
-    ]
+    denied = [bool(new.denied & (old.content - old.denied)), bool(old.denied & (new.content - new.denied))]
+    marks = (mark in told.marks for told in (old, new) for mark in MARKS)
+    return [old.negations % 2, new.negations % 2, (old.negations + new.negations) % 2, *denied, *marks]
 
 
 def _owners(old: Told, new: Told) -> list[float]:
