@@ -224,16 +224,12 @@ class Facts:
         kind = _kind(item.get("type")) or MemoryType.SEMANTIC
         standing = next((each for each in Standing if each == _word(item.get("standing"))), None)
         topic, said = _word(item.get("topic")), content[:CONTENT_CHARS_MAX]
-        return Fact(
-            type=kind,
-            content=phrased,
-            turn_id=turn.id,
-            importance=max(_importance(item.get("importance"), most), IMPORTANCE.get(standing, 0.0) if standing else 0),
-            occurred_at=self._dated[turn.id].event_time(said, _text(item.get("when"))),
-            standing=standing,
-            expires_at=_expires_at(_text(item.get("until")), turn, kind, standing),
-            topic=topic if len(topic) <= TOPIC_CHARS_MAX and _TOPIC.fullmatch(topic) else "",
-        )
+        topic = topic if len(topic) <= TOPIC_CHARS_MAX and _TOPIC.fullmatch(topic) else ""
+        least = IMPORTANCE.get(standing, 0.0) if standing else 0
+        importance = max(_importance(item.get("importance"), most), least)
+        at = self._dated[turn.id].event_time(said, _text(item.get("when")))
+        ends = _expires_at(_text(item.get("until")), turn, kind, standing)
+        return Fact(kind, phrased, turn.id, importance, at, standing=standing, expires_at=ends, topic=topic)
 
     def _turn(self, item: Item) -> Turn | None:
         """The turn an item names; without a name, the turn that shares most words with it (the latest of equals)."""
