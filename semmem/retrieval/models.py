@@ -170,10 +170,8 @@ def _tail(messages: Sequence[Message]) -> str:
     spoken = [m for m in messages if m.role in (Role.USER, Role.ASSISTANT) and m.text.strip()]
     while spoken and spoken[-1].role is not Role.USER:
         spoken.pop()
-    return "\n".join(
-        json.dumps({message.role.value: _shortened(message.text)}, ensure_ascii=False)
-        for message in spoken[-TAIL_MESSAGES_MAX:]
-    )
+    told = ({message.role.value: _shortened(message.text)} for message in spoken[-TAIL_MESSAGES_MAX:])
+    return "\n".join(json.dumps(each, ensure_ascii=False) for each in told)
 
 
 def _shortened(text: str) -> str:

@@ -113,13 +113,7 @@ class PastTalks:
         return asked_before(question, now, known=True) if self.learnt.asks(question, vector, in_form=in_form) else None
 
     async def notes(
-        self,
-        asked: AskedBefore,
-        scope: Scope,
-        *,
-        apart_from: str | None,
-        vector: Vector | None = None,
-        until: float | None = None,
+        self, asked: AskedBefore, scope: Scope, *, apart_from: str | None, vector: Vector | None, until: float | None
     ) -> list[Hit]:
         """Lines about the conversations asked for, best first; none where the records do not answer in time.
         ``apart_from``: the session that asks. ``vector``: the question's. ``until``: the end of the request phase, in
@@ -242,10 +236,8 @@ def _hits(scope: Scope, read: _Read, asked: AskedBefore, answer_chars_max: int) 
     note = Memory(
         talk.id, 1, MemoryType.EPISODIC, "", scope.user, source=source, created_at=talk.at, updated_at=talk.at
     )
-    return [
-        Hit(replace(note, content=line), cosine=read.cosine or 0.0, score=1.0)
-        for line in _lines(read, asked, answer_chars_max)
-    ]
+    lines = _lines(read, asked, answer_chars_max)
+    return [Hit(replace(note, content=line), cosine=read.cosine or 0.0, score=1.0) for line in lines]
 
 
 def _lines(read: _Read, asked: AskedBefore, answer_chars_max: int) -> list[str]:

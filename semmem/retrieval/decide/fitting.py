@@ -113,12 +113,9 @@ def _group(text: str) -> int:
 def index_of(texts: Sequence[str], embed: Embed) -> MemoryIndex:
     """Memories with these contents, in this order."""
     vectors = embed([unquoted(text) for text in texts])  # as they are when they are stored
-    return MemoryIndex(
-        [
-            Memory(f"{place:06d}", 1, MemoryType.SEMANTIC, text, "somebody", embedding=vector)
-            for place, (text, vector) in enumerate(zip(texts, vectors, strict=True))
-        ]
-    )
+    numbered, kind = enumerate(zip(texts, vectors, strict=True)), MemoryType.SEMANTIC
+    held = (Memory(f"{at:06d}", 1, kind, text, "somebody", embedding=vector) for at, (text, vector) in numbered)
+    return MemoryIndex(list(held))
 
 
 def texts_of(material: Material) -> Iterator[str]:
@@ -233,11 +230,8 @@ def _asks_weights(rows: Sequence[tuple[str, bool, float]], embed: Embed) -> tupl
     texts = [text for text, _, _ in rows]
     vectors = embed(texts)
     regression = LogisticRegression(C=STRENGTH, max_iter=300, solver="liblinear")
-    regression.fit(
-        hstack([csr_matrix(vectors), _of_words(texts)]).tocsr(),
-        [wants for _, wants, _ in rows],
-        sample_weight=[weight for _, _, weight in rows],
-    )
+    _, wants, weights = zip(*rows, strict=True)
+    regression.fit(hstack([csr_matrix(vectors), _of_words(texts)]).tocsr(), list(wants), sample_weight=list(weights))
     of_vector, of_words = np.split(regression.coef_, [vectors.shape[1]], axis=1)
     return _with_bias(of_vector, regression.intercept_)[0], of_words[0].astype(np.float32)
 
