@@ -95,12 +95,10 @@ class Open:
 @dataclass(frozen=True, slots=True)
 class PairJudge:
     """What the closed forms leave open, judged by the trained model: from the two texts, their vectors, and the vectors
-    of what is left of each without the words that they share.
-
-    Judges the nearest ``pairs_max`` memories of a fact, each of which costs up to two embeddings; further ones stay.
-    Before one is retired, the two cost two more. Reading is text work and embedding is the embedder's, so that nothing
-    holds up the loop. Who cannot be asked has no say, and an ``embedder`` that no weights were trained for neither:
-    every pair is called different."""
+    of what is left of each without the words that they share. Judges the nearest ``pairs_max`` memories of a fact, each
+    of which costs up to two embeddings; further ones stay. Before one is retired, the two cost two more. Reading is
+    text work and embedding is the embedder's, so that nothing holds up the loop. Who cannot be asked has no say, and an
+    ``embedder`` that no weights were trained for neither: every pair is called different."""
 
     embedder: Embedder
     text_work: TextWork

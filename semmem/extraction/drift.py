@@ -42,12 +42,11 @@ class TopicRecords(Protocol):
 
 @dataclass(eq=False, repr=False)
 class DriftWatch:
-    """Cuts sessions where a message's cosine with the mean of the waiting ones before it is below ``threshold``.
-
-    A message is compared with at least ``turns_min`` earlier ones. Only sessions with a turn of the last
-    ``look_back_s`` seconds are looked at, once per new turn, at most ``sessions_max`` at a time, those first that wait
-    longest. ``strip_block`` removes semmem's own block from a text. ``last_write`` is another value after each write to
-    the journal; by default it always is."""
+    """Cuts sessions where a message's cosine with the mean of the waiting ones before it is below ``threshold``. A
+    message is compared with at least ``turns_min`` earlier ones. Only sessions with a turn of the last ``look_back_s``
+    seconds are looked at, once per new turn, at most ``sessions_max`` at a time, those first that wait longest.
+    ``strip_block`` removes semmem's own block from a text. ``last_write`` is another value after each write to the
+    journal; by default it always is."""
 
     journal: TopicRecords
     embedder: Embedder

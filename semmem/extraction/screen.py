@@ -66,12 +66,11 @@ def screen_text(
     on_instruction: Ruling = Ruling.REJECT,
     own_markers: Collection[str] = (),
 ) -> Screened:
-    """Judge what anybody wants to have stored, learnt or told.
-
-    ``own_markers`` are strings that only semmem's own injected block holds. ``on_secret`` is reject, redact or
-    quarantine (what is quarantined is redacted), ``on_instruction`` reject or quarantine: what happens to what is
-    certainly an order to a model. What only may be one is quarantined in any case, for somebody to read.
-    Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``, ``instruction``."""
+    """Judge what anybody wants to have stored, learnt or told. ``own_markers`` are strings that only semmem's own
+    injected block holds. ``on_secret`` is reject, redact or quarantine (what is quarantined is redacted),
+    ``on_instruction`` reject or quarantine: what happens to what is certainly an order to a model. What only may be one
+    is quarantined in any case, for somebody to read. Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``,
+    ``instruction``."""
     content = _clean(text)
     if not chars_min <= len(content) <= chars_max:
         return Screened(Ruling.REJECT, "too_short" if len(content) < chars_min else "too_long")

@@ -35,12 +35,11 @@ _ELSEWHERE = (Action.UPDATED, Action.REWRITTEN)
 
 @dataclass(slots=True)
 class Provisional:
-    """What the turns of a batch were made into at once.
-
-    ``waiting``: memories by id that are provisional still, superseded ones among them, and those of other turns that
-    say the same as one of these. ``known``: texts that an earlier try of the batch has confirmed, or that have been
-    replaced since in the same memory. ``noted``: turns that were made into something, and ``shut`` those of which
-    somebody had a memory erased: nothing more is learnt from them."""
+    """What the turns of a batch were made into at once. ``waiting``: memories by id that are provisional still,
+    superseded ones among them, and those of other turns that say the same as one of these. ``known``: texts that an
+    earlier try of the batch has confirmed, or that have been replaced since in the same memory. ``noted``: turns that
+    were made into something, and ``shut`` those of which somebody had a memory erased: nothing more is learnt from
+    them."""
 
     turns: frozenset[str]
     noted: frozenset[str]

@@ -141,12 +141,11 @@ def neutralise(content: str) -> str:
 
 
 def strip_block(text: str) -> str:
-    """The text without blocks of semmem's: what somebody wrote is learnt from, what semmem added is not.
-
-    A block is known by its shape, to the letter, not by its mark: one that was made with a key of long ago is still not
-    what the user said. Nothing but the opening, the header, the lines of notes under it and the closing goes; of a
-    block that somebody made up, whatever else stands in it stays. A block may be cut off anywhere after its opening.
-    With a block at the beginning or the end of the text goes the empty line that parts it from the rest."""
+    """The text without blocks of semmem's: what somebody wrote is learnt from, what semmem added is not. A block is
+    known by its shape, to the letter, not by its mark: one that was made with a key of long ago is still not what the
+    user said. Nothing but the opening, the header, the lines of notes under it and the closing goes; of a block that
+    somebody made up, whatever else stands in it stays. A block may be cut off anywhere after its opening. With a block
+    at the beginning or the end of the text goes the empty line that parts it from the rest."""
     if OPENING not in text:
         return text
     kept: list[str] = []

@@ -67,7 +67,6 @@ _UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn")
 @dataclass(eq=False, repr=False)
 class QueryWriter:
     """Writes queries with a language model, and without it whenever that is slow, down, silent or strange.
-
     ``timeout_s`` bounds the whole of one call: so much longer a request may take for it. Answers of more than
     ``answer_chars_max`` characters are not used. Up to ``cache_entries_max`` answers are kept for ``cache_ttl_s``
     seconds, by a digest of what the model was shown, so a retry costs nothing. Rewritten is announced each time the

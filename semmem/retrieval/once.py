@@ -61,11 +61,10 @@ class _Kept(Generic[T]):
 
 class FoundBefore(Generic[T]):
     """Of each index the FOUND_MAX questions that were asked last, and what was found for them: a retry, a template, an
-    agent's daily prompt.
-
-    Nothing is kept but while it holds to the last digit: as long as the user's index is the same object, no memory has
-    expired, and the question's vector is still the one that the embedder's cache keeps. Of an erased memory nothing
-    stays behind, since what is kept goes with the index; of a question only its hash is known here."""
+    agent's daily prompt. Nothing is kept but while it holds to the last digit: as long as the user's index is the same
+    object, no memory has expired, and the question's vector is still the one that the embedder's cache keeps. Of an
+    erased memory nothing stays behind, since what is kept goes with the index; of a question only its hash is known
+    here."""
 
     def __init__(self) -> None:
         self._of: WeakKeyDictionary[MemoryIndex, OrderedDict[Hashable, _Kept[T]]] = WeakKeyDictionary()

@@ -74,10 +74,9 @@ _FREE = frozenset({"to"})
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """The least cosines, of one embedding model's vectors, of statements of which one may retire the other.
-
-    ``apart``: of two without a common word, names aside: below it they are about two things, whatever the judge says,
-    which was taught pairs about one. ``beside``: of two with a word in common, where the new one announces no change.
+    """The least cosines, of one embedding model's vectors, of statements of which one may retire the other. ``apart``:
+    of two without a common word, names aside: below it they are about two things, whatever the judge says, which was
+    taught pairs about one. ``beside``: of two with a word in common, where the new one announces no change.
     ``other_names``: of what is left without their names where these are different ones: made-up names resemble each
     other, and so do the texts around them, which says nothing of what they are told for."""
 
