@@ -112,7 +112,7 @@ async def _shown(looking: PastTalks, semmem: Semmem, question: str) -> list[tupl
     wanted = looking.asked(question, vector, NOW)
     if wanted is None:
         return []
-    hits = await looking.notes(wanted, Scope(USER), apart_from=None, vector=vector)
+    hits = await looking.notes(wanted, Scope(USER), apart_from=None, vector=vector, until=None)
     return [(hit.memory.id, hit.memory.content) for hit in hits]
 
 

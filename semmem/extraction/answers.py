@@ -16,10 +16,8 @@ from semmem.ports.models import LanguageModel, ServedModel
 
 FAILED_DECODES_MAX = 200
 """How many places of an answer are tried as the beginning of JSON before giving up; bounds the work on hostile text."""
-
 DEPTH_MAX = 32
 """Lists and objects in one another; what is deeper is left out."""
-
 _DECODER = json.JSONDecoder(strict=False)
 """A line break within a string is what many models write."""
 _OPENING = re.compile(r"[\[{]")
@@ -126,9 +124,8 @@ class _Level:
 
 
 def read_broken(text: str, start: int) -> tuple[list[object], int, bool]:
-    """What begins at ``start`` with a bracket, where the reading ended, and whether it was cut off there.
-
-    Linear in what is read; never raises. No text comes out that is not in it."""
+    """What begins at ``start`` with a bracket, where the reading ended, and whether it was cut off there. Linear in
+    what is read; never raises. No text comes out that is not in it."""
     reader = _Reader(text, start)
     while (reader.levels or reader.position == start) and reader.step():
         pass
@@ -213,13 +210,11 @@ def _plain(read: object) -> object:
     if not isinstance(read, _Bare):
         return read
     word = read.casefold()
-    if word in _LITERALS:
-        return _LITERALS[word]
+    if word in _LITERALS or word[0] not in "-0123456789":
+        return _LITERALS.get(word, read)
     try:
-        number = float(json.loads(word)) if word[0] in "-0123456789" else None
+        number = float(json.loads(word))
     except (ValueError, OverflowError):
-        return read
-    if number is None:
         return read
     return int(number) if number.is_integer() else number
 
@@ -247,16 +242,12 @@ class AskingModel:
         self, rules: str, told: str, schema: dict[str, object], turns: Sequence[Turn], timeout_s: float | None = None
     ) -> str:
         """Raises ModelError."""
+        named = [turn for turn in turns if turn.model]
+        answered = [turn for turn in named if turn.answer is not None] or named
+        model = self.upstream.named(answered[-1].model) if self.upstream is not None and answered else self.model
         messages = (Message(Role.SYSTEM, rules), Message(Role.USER, told))
         timeout_s = self.timeout_s if timeout_s is None else timeout_s
-        return await self._asked(turns).complete(messages, timeout_s=timeout_s, json_schema=schema)
-
-    def _asked(self, turns: Sequence[Turn]) -> LanguageModel:
-        named = [turn for turn in turns if turn.model]
-        if self.upstream is None or not named:
-            return self.model
-        answered = [turn for turn in named if turn.answer is not None]
-        return self.upstream.named((answered or named)[-1].model)
+        return await model.complete(messages, timeout_s=timeout_s, json_schema=schema)
 
 
 def within(tag: str, lines: Iterable[str]) -> str:

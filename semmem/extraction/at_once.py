@@ -137,10 +137,9 @@ class AtOnce:
         return Placed(Action.FORGOTTEN, placed.removals)
 
     async def _is_unknown(self, placed: Placed, new: Candidate, state: TurnState) -> bool:
-        """Whether a batch that learnt from the turn while it was written here does not know of what was written.
-
-        It comes to that where an erasure elsewhere cuts a hold off. What it has confirmed is settled, and an older
-        memory that says this now was the user's before: neither is taken back."""
+        """Whether a batch that learnt from the turn while it was written here does not know of what was written. It
+        comes to that where an erasure elsewhere cuts a hold off. What it has confirmed is settled, and an older memory
+        that says this now was the user's before: neither is taken back."""
         if state is TurnState.REFUSED:
             return True
         if state is not TurnState.DONE or _written(placed, new) != new.id:

@@ -48,7 +48,6 @@ class Action(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Removal:
     """What is no longer retrieved, and why (a reason word). ``by`` is empty where nothing took its place.
-
     ``contradicted``: the memory ``id``, since ``by`` says otherwise. ``updated``: the version before of memory ``id``.
     ``repeated``: a new fact was not stored, under ``id``, since ``by`` says the same word for word. ``rewritten``,
     ``model_dropped``, ``refused``: the provisional memory ``id`` (see semmem.memory). ``undone``: what the memory

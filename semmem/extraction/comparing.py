@@ -3,8 +3,7 @@
 Opinions, closed forms and the trained judge are asked in this order. Nothing is written here.
 
 ``Comparing.doubts`` are the pairs that a language model may judge before anything is stored: those between
-``grey_threshold`` and ``update_threshold``, and those above where numbers, days, names or a negation differ.
-"""
+``grey_threshold`` and ``update_threshold``, and those above where numbers, days, names or a negation differ."""
 
 from __future__ import annotations
 
@@ -49,7 +48,6 @@ class Neighbour:
 @dataclass(frozen=True, slots=True)
 class Weighing:
     """An opinion where it loses nothing, else the closed forms. Pure: it can be done wherever it holds up nobody.
-
     ``judge`` None: only the nearest memory may be meant by a fact, above ``update_threshold``. ``judge_cosine_min``:
     from where the judge is asked. Both are cosines."""
 
@@ -97,12 +95,10 @@ class Open:
 @dataclass(frozen=True, slots=True)
 class PairJudge:
     """What the closed forms leave open, judged by the trained model: from the two texts, their vectors, and the vectors
-    of what is left of each without the words that they share.
-
-    Judges the nearest ``pairs_max`` memories of a fact, each of which costs up to two embeddings; further ones stay.
-    Before one is retired, the two cost two more. Reading is text work and embedding is the embedder's, so that nothing
-    holds up the loop. Who cannot be asked has no say, and an ``embedder`` that no weights were trained for neither:
-    every pair is called different."""
+    of what is left of each without the words that they share. Judges the nearest ``pairs_max`` memories of a fact, each
+    of which costs up to two embeddings; further ones stay. Before one is retired, the two cost two more. Reading is
+    text work and embedding is the embedder's, so that nothing holds up the loop. Who cannot be asked has no say, and an
+    ``embedder`` that no weights were trained for neither: every pair is called different."""
 
     embedder: Embedder
     text_work: TextWork
@@ -170,7 +166,6 @@ def _decided(
 
 
 NO_OPINIONS: Opinions = MappingProxyType({})
-
 UNSETTLED_MAX = 5
 """So many memories that it may contradict are noted at a memory."""
 DAY_S = 86_400.0
@@ -209,9 +204,8 @@ class Comparing:
     """``update_threshold`` and ``grey_threshold`` are cosines; with the grey one above, there is no grey zone.
     ``judge_cosine_min`` is the cosine from which the judge is asked: what replaces a memory may hardly resemble it.
     ``neighbours_max`` memories of the same user are compared; more than the few that matter, because those of other
-    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts.
-    ``text_work`` weighs a fact and its neighbours, within ``judge_budget_s`` seconds; else all stay, since a double is
-    better than a loss."""
+    projects are sorted out only afterwards. At most ``doubts_per_fact_max`` of them are doubts. ``text_work`` weighs a
+    fact and its neighbours, within ``judge_budget_s`` seconds; else all stay, since a double is better than a loss."""
 
     store: Store
     _: KW_ONLY
@@ -235,19 +229,29 @@ class Comparing:
         found: list[Doubt] = []
         for place, new in enumerate(news):
             known = [(hit.memory.content, hit.cosine) for hit in await self._neighbours(new)]
-            known += [
-                (other.fact.content, float(other.vector @ new.vector))
-                for other in news[:place]
-                if _comparable(other.fact.type, new.fact.type)
-            ]
+            others = [other for other in news[:place] if _comparable(other.fact.type, new.fact.type)]
+            known += [(other.fact.content, float(other.vector @ new.vector)) for other in others]
             found += await asyncio.to_thread(self._doubts, new.fact.content, known)
         return found
 
     async def compared(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Compared:
-        """The fact and its neighbours. An opinion on a pair outweighs the judge's, where it may be believed. Raises
-        StoreError."""
-        neighbours = await self._neighbours(new)
-        return Compared(neighbours, await self._verdicts(new, neighbours, opinions))
+        """The fact and its neighbours, nearest first. An opinion on a pair outweighs the judge's, where it may be
+        believed. Raises StoreError."""
+        said, neighbours, beside = new.fact.content, await self._neighbours(new), Judged(Verdict.DIFFERENT)
+        pairs = [_neighbour(hit, new, opinions.get((hit.memory.content, said))) for hit in neighbours]
+        weighed = await self._weighed(pairs, said, new.fact.type)
+        found: dict[str, Judged] = {}
+        if self.pair_judge is not None and None in weighed:
+            asked = [hit for hit, each in zip(neighbours, weighed, strict=True) if each is None]
+            opened = [
+                Open(hit.memory.content, vector, _follows(new, hit.memory))
+                for hit in asked[: self.pair_judge.pairs_max]
+                if (vector := await self._vector(hit.memory)) is not None
+            ]
+            judged = await self.pair_judge.judged(said, new.vector, opened)
+            found = dict(zip((old.content for old in opened), judged, strict=True))
+        told = [each or found.get(pair.content, beside) for pair, each in zip(pairs, weighed, strict=True)]
+        return Compared(neighbours, told)
 
     def is_update(self, new: Candidate, hit: Hit) -> bool:
         """Whether what replaces a memory is a new version of it. A memory keeps its type: across types the old one is
@@ -269,40 +273,24 @@ class Comparing:
         return None
 
     async def _neighbours(self, new: Candidate) -> list[Hit]:
-        """The nearest memories of this user and project. A project's fact never meets a global one."""
+        """The nearest memories of this user and project. A project's fact never meets a global one, nor a summary,
+        which the next one of its session replaces, never a single fact."""
         scope = Scope(new.turn.scope.user, project=new.turn.scope.project or None)
         types = tuple(kind for kind in MEMORY_TYPES if _comparable(kind, new.fact.type))
         limit = self.neighbours_max + len(new.apart)
         hits = await self.store.search(scope, new.vector, limit=limit, now=new.now, types=types, as_of=new.now)
-        return [hit for hit in hits if hit.memory.id not in new.apart and _is_met(hit.memory, scope.project)]
+        here = [hit for hit in hits if (hit.memory.project or None) == scope.project and hit.memory.id not in new.apart]
+        return [hit for hit in here if not (hit.memory.key or "").startswith(KEY_PREFIX)]
 
     def _doubts(self, new: str, known: list[tuple[str, float]]) -> list[Doubt]:
         if any(same_text(old) == same_text(new) for old, _ in known):
             return []
-        doubtful = [
-            Doubt(old, new, cosine)
-            for old, cosine in known
-            if (details_differ(old, new) if cosine > self.update_threshold else cosine >= self.grey_threshold)
-        ]
-        return sorted(doubtful, key=lambda doubt: -doubt.cosine)[: self.doubts_per_fact_max]
 
-    async def _verdicts(self, new: Candidate, neighbours: list[Hit], opinions: Opinions) -> list[Judged]:
-        """What the fact is to each neighbour, nearest first."""
-        said = new.fact.content
-        pairs = [_neighbour(hit, new, opinions.get((hit.memory.content, said))) for hit in neighbours]
-        weighed = await self._weighed(pairs, said, new.fact.type)
-        if self.pair_judge is None or None not in weighed:
-            return [each or Judged(Verdict.DIFFERENT) for each in weighed]
-        asked = [hit for hit, each in zip(neighbours, weighed, strict=True) if each is None]
-        opened = [
-            Open(hit.memory.content, vector, _follows(new, hit.memory))
-            for hit in asked[: self.pair_judge.pairs_max]
-            if (vector := await self._vector(hit.memory)) is not None
-        ]
-        judged = await self.pair_judge.judged(said, new.vector, opened)
-        found = dict(zip((old.content for old in opened), judged, strict=True))
-        beside = Judged(Verdict.DIFFERENT)
-        return [each or found.get(pair.content, beside) for pair, each in zip(pairs, weighed, strict=True)]
+        def is_doubtful(old: str, cosine: float) -> bool:
+            return details_differ(old, new) if cosine > self.update_threshold else cosine >= self.grey_threshold
+
+        doubtful = [Doubt(old, new, cosine) for old, cosine in known if is_doubtful(old, cosine)]
+        return sorted(doubtful, key=lambda doubt: -doubt.cosine)[: self.doubts_per_fact_max]
 
     async def _weighed(self, pairs: list[Neighbour], said: str, type: MemoryType) -> list[Judged | None]:
         try:
@@ -324,9 +312,8 @@ async def with_vector(store: Store, found: Memory) -> Memory | None:
 def _neighbour(hit: Hit, new: Candidate, opinion: Verdict | None) -> Neighbour:
     memory, happened = hit.memory, new.fact.occurred_at
     before = happened is not None and new.fact.type is MemoryType.EPISODIC and happened < memory.said_at - DAY_S
-    return Neighbour(
-        memory.content, memory.type, hit.cosine, opinion, dated=memory.occurred_at is not None, later=before
-    )
+    dated = memory.occurred_at is not None
+    return Neighbour(memory.content, memory.type, hit.cosine, opinion, dated=dated, later=before)
 
 
 def _follows(new: Candidate, memory: Memory) -> bool:
@@ -339,8 +326,3 @@ def _comparable(one: MemoryType, other: MemoryType) -> bool:
     """What is known and what happened may say the same or exclude each other; how-tos stand apart. What
     was said is never dropped for a reflection, which ends by itself when it is contradicted."""
     return one is other or not {MemoryType.PROCEDURAL, MemoryType.REFLECTIVE} & {one, other}
-
-
-def _is_met(memory: Memory, project: str | None) -> bool:
-    """In its own project, and not as a summary, which the next one of its session replaces, never a single fact."""
-    return (memory.project or None) == project and not (memory.key or "").startswith(KEY_PREFIX)

@@ -9,8 +9,7 @@ dated, kept, no longer retrieved. Without a judge, cosines above ``update_thresh
 A memory is retired only when nothing of it is left over, and a fact dropped only when it is said already: word for
 word, as part of what a memory says, or as a paraphrase of which the trained judge is sure
 (``contradiction.verdict.SAME_MIN``) and that says no more. ``verdict.may`` holds opinions and closed forms to
-that. What went is in ``Placed.removals``, with its reason.
-"""
+that. What went is in ``Placed.removals``, with its reason."""
 
 from __future__ import annotations
 
@@ -65,6 +64,7 @@ class Dedup:
     def __post_init__(self) -> None:
         self._store = self.comparing.store
         self.retiring = Retiring(self._store, self.records)
+        self._writes = self.retiring.writes
 
     async def put(self, new: Candidate, opinions: Opinions = NO_OPINIONS) -> Action:
         """``place``, for whoever only wants to know what it did."""
@@ -74,9 +74,8 @@ class Dedup:
         self, new: Candidate, opinions: Opinions = NO_OPINIONS, *, rewriting: Memory | None = None
     ) -> Placed:
         """Store one fact. An opinion on a pair outweighs the judge's, where it may be believed. ``rewriting`` is a
-        memory that says the same in other words: where one would be created, it has a new version instead.
-
-        Safe to repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError."""
+        memory that says the same in other words: where one would be created, it has a new version instead. Safe to
+        repeat after a crash anywhere in it, with other opinions as well. Raises StoreError, JournalError."""
         if rewriting is not None:
             new = replace(new, apart=frozenset({rewriting.id}))
         found = await self.comparing.compared(new, opinions)
@@ -109,12 +108,7 @@ class Dedup:
         return Placed(Action.SUPERSEDED if contradicted else Action.CREATED, gone, new.id, _noted(new) + ended)
 
     async def _rewrite(
-        self,
-        old: Memory,
-        new: Candidate,
-        contradicted: list[Hit],
-        neighbours: Sequence[Hit],
-        gone: tuple[Removal, ...],
+        self, old: Memory, new: Candidate, contradicted: list[Hit], neighbours: Sequence[Hit], gone: tuple[Removal, ...]
     ) -> Placed:
         gone += await self.retiring.supersede(contradicted, new, by=old.id)
         new = replace(new, changes_standing=new.changes_standing or old.changes_standing)  # in other words the same
@@ -159,9 +153,8 @@ class Dedup:
         return Placed(Action.UNCHANGED, (Removal(REPEATED, new.id, known.id),), known.id)
 
     async def put_keyed(self, new: Candidate) -> Action:
-        """Store what stands alone under its id (``keyed_id``): a new version of it, if there is one already.
-
-        Safe to repeat like ``put``."""
+        """Store what stands alone under its id (``keyed_id``): a new version of it, if there is one already. Safe to
+        repeat like ``put``."""
         old = await self.stored(new.turn.scope.user, new.id)
         if old is not None and same_text(old.content) == same_text(new.fact.content):
             return Action.UNCHANGED
@@ -184,9 +177,8 @@ class Dedup:
         return Action.QUARANTINED if await self._writes(new).put(held) else Action.FORGOTTEN
 
     async def release(self, held: Memory, *, batch: str, now: float) -> tuple[Action, Memory]:
-        """Let a quarantined memory (with its vector) be retrieved; the action taken, and the memory that says it.
-
-        It is compared like a new fact: where another memory says the same it is superseded by that one, and what it
+        """Let a quarantined memory (with its vector) be retrieved; the action taken, and the memory that says it. It is
+        compared like a new fact: where another memory says the same it is superseded by that one, and what it
         contradicts is superseded by it. Raises StoreError and JournalError."""
         new = reconsidered(held, batch, now)
         found = await self.comparing.compared(new)
@@ -208,9 +200,6 @@ class Dedup:
         """A memory with its vector, of any status."""
         return await self._store.get(Scope(user), memory_id)
 
-    def _writes(self, new: Candidate) -> Writes:
-        return Writes(self._store, self.records, new.batch)
-
 
 def _by_time(found: Compared, said_at: float, new: Candidate) -> tuple[Candidate, list[Hit], list[Hit]]:
     """The fact with what it may disagree with; what was said until then and ends with it; and what was said later. In a
@@ -230,23 +219,21 @@ def _noted(new: Candidate, before: Memory | None = None) -> tuple[str, ...]:
 
 @dataclass(eq=False, repr=False)
 class Retiring:
-    """Memories that a new fact, or the batch of their turn, lets go, and those that come back since it did not.
-
-    Each write leaves the version before it in the journal. What went is returned as removals, each with its reason.
-    All of it is safe to repeat, and raises StoreError and JournalError."""
+    """Memories that a new fact, or the batch of their turn, lets go, and those that come back since it did not. Each
+    write leaves the version before it in the journal. What went is returned as removals, each with its reason. All of
+    it is safe to repeat, and raises StoreError and JournalError."""
 
     store: Store
     records: WriteRecords
 
     async def update(self, new: Candidate, contradicted: list[Hit]) -> tuple[tuple[Removal, ...], bool]:
         """A new version of the nearest; what went, and whether it is written: else the nearest was forgotten meanwhile,
-        and what is said now is a memory of its own.
-
-        The others go first, because a second try finds the new version and stops. Of what is provisional there is no
-        second try, and its batch compares it again: there they go afterwards."""
+        and what is said now is a memory of its own. The others go first, because a second try finds the new version and
+        stops. Of what is provisional there is no second try, and its batch compares it again: there they go
+        afterwards."""
         nearest, *others = contradicted
         gone = () if new.provisional else await self.supersede(others, new, by=nearest.memory.id)
-        if not await self._writes(new).replace(nearest.memory, updated(nearest.memory, new)):
+        if not await self.writes(new).replace(nearest.memory, updated(nearest.memory, new)):
             return gone, False
         if new.provisional:
             gone = await self.supersede(others, new, by=nearest.memory.id)
@@ -258,7 +245,7 @@ class Retiring:
         gone: list[Removal] = []
         for hit in hits:
             old = await self._retrieved(hit)
-            if old is not None and await self._writes(new).replace(old, superseded(old, by, new.now)):
+            if old is not None and await self.writes(new).replace(old, superseded(old, by, new.now)):
                 gone.append(Removal(CONTRADICTED, old.id, by))
         return tuple(gone)
 
@@ -277,18 +264,18 @@ class Retiring:
                 continue
             if ids.isdisjoint(others) or (old := await self._retrieved(hit)) is None:
                 continue
-            if await self._writes(new).replace(old, settled(old, ids, new.now)):
+            if await self.writes(new).replace(old, settled(old, ids, new.now)):
                 pairs += [PAIR_REPLACED] * len(ids.intersection(others))
         return tuple(pairs)
 
     async def retire(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
         """Let a memory be retrieved no more, for this reason, in favour of ``by``; the version before is history."""
-        is_gone = await self._writes(new).replace(held, superseded(held, by, new.now, why))
+        is_gone = await self.writes(new).replace(held, superseded(held, by, new.now, why))
         return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if is_gone else (), by)
 
     async def withdraw(self, held: Memory, new: Candidate, why: str, *, by: str = "") -> Placed:
         """Remove a memory for this reason, in favour of ``by``; what it said is kept as a version."""
-        is_gone = await self._writes(new).withdraw(held)
+        is_gone = await self.writes(new).withdraw(held)
         return Placed(Action.UNCHANGED, (Removal(why, held.id, by),) if is_gone else (), by)
 
     async def give_back(self, held: Memory, before: Memory, new: Candidate, why: str) -> Placed:
@@ -297,27 +284,28 @@ class Retiring:
         replaced = {name: held.metadata[name] for name in (SUPERSEDED_BY, SUPERSEDED_WHY) if name in held.metadata}
         metadata = before.metadata | replaced
         restored = replace(before, version=held.version + 1, status=held.status, updated_at=new.now, metadata=metadata)
-        put = await self._writes(new).replace(held, restored)
+        put = await self.writes(new).replace(held, restored)
         return Placed(Action.UNCHANGED, (Removal(why, held.id, held.id),) if put else (), held.id)
 
     async def unsay(self, held: Memory, before: Memory, new: Candidate) -> None:
         """Undo an update by ``new``: nothing is kept of what the memory says, which somebody had erased. ``before`` has
         its vector."""
         await self.reinstate(held.id, new, since=new.now)
-        await self._writes(new).put(replace(before, version=held.version + 1, updated_at=new.now))
+        await self.writes(new).put(replace(before, version=held.version + 1, updated_at=new.now))
 
     async def reinstate(self, replaced: str, new: Candidate, *, since: float = 0.0) -> list[str]:
         """Let those memories be retrieved again that memory ``replaced`` has contradicted ``since`` then; their ids."""
         scope = Scope(new.turn.scope.user)
         memories = await list_all(self.store, scope)
         back = [memory for memory in memories if was_replaced(memory, replaced) and memory.updated_at >= since]
-        return [old.id for old in back if await self._writes(new).replace(old, reinstated(old, new.now))]
+        return [old.id for old in back if await self.writes(new).replace(old, reinstated(old, new.now))]
 
     async def have_back(self, held: Memory, new: Candidate) -> bool:
         """Let a memory be retrieved again; whether it is."""
-        return await self._writes(new).replace(held, reinstated(held, new.now))
+        return await self.writes(new).replace(held, reinstated(held, new.now))
 
-    def _writes(self, new: Candidate) -> Writes:
+    def writes(self, new: Candidate) -> Writes:
+        """Under the batch or hold that the fact is written under."""
         return Writes(self.store, self.records, new.batch)
 
 

@@ -1,8 +1,7 @@
 """A session that turned to another topic: what was said before is complete, and may be learnt from at once.
 
 Looked for behind the requests, in what waits in the journal. Two processes that look at once cut at the same place or
-one a little later; either way every turn is learnt from once, only in other batches.
-"""
+one a little later; either way every turn is learnt from once, only in other batches."""
 
 from __future__ import annotations
 
@@ -43,12 +42,11 @@ class TopicRecords(Protocol):
 
 @dataclass(eq=False, repr=False)
 class DriftWatch:
-    """Cuts sessions where a message's cosine with the mean of the waiting ones before it is below ``threshold``.
-
-    A message is compared with at least ``turns_min`` earlier ones. Only sessions with a turn of the last
-    ``look_back_s`` seconds are looked at, once per new turn, at most ``sessions_max`` at a time, those first that wait
-    longest. ``strip_block`` removes semmem's own block from a text. ``last_write`` is another value after each write to
-    the journal; by default it always is."""
+    """Cuts sessions where a message's cosine with the mean of the waiting ones before it is below ``threshold``. A
+    message is compared with at least ``turns_min`` earlier ones. Only sessions with a turn of the last ``look_back_s``
+    seconds are looked at, once per new turn, at most ``sessions_max`` at a time, those first that wait longest.
+    ``strip_block`` removes semmem's own block from a text. ``last_write`` is another value after each write to the
+    journal; by default it always is."""
 
     journal: TopicRecords
     embedder: Embedder
@@ -70,9 +68,8 @@ class DriftWatch:
         written = self.last_write()
         if written == self._all_seen and now < self._rests_until:
             return 0
-        sessions = await self.journal.waiting_sessions(
-            turns_min=self.turns_min + 1, opened_after=now - self.look_back_s
-        )
+        after = now - self.look_back_s
+        sessions = await self.journal.waiting_sessions(turns_min=self.turns_min + 1, opened_after=after)
         newest = {(session.user, session.session): session.newest_at for session in sessions}
         self._seen = {key: at for key, at in self._seen.items() if key in newest}
         unseen = sorted((key for key in newest if self._seen.get(key) != newest[key]), key=lambda key: newest[key])
@@ -87,12 +84,9 @@ class DriftWatch:
     async def _cut(self, turns: Sequence[Turn]) -> bool:
         """Whether there was a place to cut."""
         texts = [self.strip_block(turn.user_text)[:TEXT_CHARS_MAX] for turn in turns]
-        place = first_drift(
-            [await self.embedder.embed(text) for text in texts],
-            [len(content_words(text)) >= CONTENT_WORDS_MIN for text in texts],
-            threshold=self.threshold,
-            turns_min=self.turns_min,
-        )
+        vectors = [await self.embedder.embed(text) for text in texts]
+        telling = [len(content_words(text)) >= CONTENT_WORDS_MIN for text in texts]
+        place = first_drift(vectors, telling, threshold=self.threshold, turns_min=self.turns_min)
         if place is None:
             return False
         scope = turns[place].scope
@@ -102,7 +96,6 @@ class DriftWatch:
 
 def first_drift(vectors: Sequence[Vector], telling: Sequence[bool], *, threshold: float, turns_min: int) -> int | None:
     """The place of the first message with content that is about something else than those before it, or None.
-
     ``vectors`` have length 1; messages that are not ``telling`` neither drift nor say what the topic is."""
     for place in range(turns_min, len(vectors)):
         earlier = [vector for vector, tells in zip(vectors[:place], telling, strict=False) if tells]

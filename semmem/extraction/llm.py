@@ -92,10 +92,8 @@ class LlmExtractor(AskingModel):
 
     async def review(self, batch: Batch, notes: Sequence[Memory]) -> Reviewed:
         """At most ``facts_max`` facts in the order the model gave them, the most important of more; and which notes it
-        named as wrong. Raises ModelError.
-
-        What does not fit into one question, and what an answer that was cut off did not come to, is asked about next.
-        Each note is shown with its turn."""
+        named as wrong. Raises ModelError. What does not fit into one question, and what an answer that was cut off did
+        not come to, is asked about next. Each note is shown with its turn."""
         ends_at = time.monotonic() + self.timeout_s
         items: list[Item] = []
         wrong: list[Item] = []
@@ -180,9 +178,8 @@ class LlmExtractor(AskingModel):
 
 
 def _gone_on(found: Sequence[Item], lines: range) -> tuple[Sequence[Item], int]:
-    """Of an answer that was cut off what is done, and the line to go on from.
-
-    The last line that it came to is asked about again, if there was another before it: more may be in it."""
+    """Of an answer that was cut off what is done, and the line to go on from. The last line that it came to is asked
+    about again, if there was another before it: more may be in it."""
     last = max((line for item in found if (line := line_of(item)) is not None), default=lines.stop) - 1
     if last > lines.start:
         return [item for item in found if line_of(item) != last + 1], last
@@ -262,9 +259,9 @@ class SessionSummariser(AskingModel):
             return None
         answer = await self._answer(self._rules, within("conversation", map(_as_told, shown)), SUMMARY_SCHEMA, shown)
         content = await asyncio.to_thread(self._content, answer, shown)
-        last, began_at = turns[-1], turns[0].opened_at
         if not content:
             return None
+        last, began_at = turns[-1], turns[0].opened_at
         return Fact(MemoryType.EPISODIC, content, last.id, occurred_at=began_at, key=session_key(last.scope))
 
     def _content(self, answer: str, shown: Sequence[Turn]) -> str:
@@ -282,10 +279,9 @@ class SessionSummariser(AskingModel):
 
 
 def session_key(scope: Scope) -> str:
-    """Under which the summary of a session is found again: one for each project and agent of the session.
-
-    A batch has turns of one project and agent only, so no summary tells of another's. Names are escaped: no two scopes
-    share a key, whatever signs are in them."""
+    """Under which the summary of a session is found again: one for each project and agent of the session. A batch has
+    turns of one project and agent only, so no summary tells of another's. Names are escaped: no two scopes share a key,
+    whatever signs are in them."""
     of = [scope.project or "", scope.session or "", *([scope.agent] if scope.agent else [])]
     return KEY_PREFIX + "/".join(name.replace("%", "%25").replace("/", "%2F") for name in of)
 

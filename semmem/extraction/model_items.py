@@ -45,11 +45,9 @@ _KINDS = {"sem": MemoryType.SEMANTIC, "proced": MemoryType.PROCEDURAL, "episod":
 
 def read_items(answer: str) -> tuple[list[Item], list[Item], bool]:
     """The fact items in a model's answer, the notes that it names as wrong, and whether the answer was cut off (the
-    whole items before are there).
-
-    Of each note ``{"wrong": number, "why": text}``, None for what is no number.
-    Takes ``{"facts": [...]}``, a bare array or bare items; lists of texts; facts grouped by type or by turn; each
-    alone, fenced, amid prose, or not quite JSON. Raises ModelRefused when nothing in it is JSON of that kind."""
+    whole items before are there). Of each note ``{"wrong": number, "why": text}``, None for what is no number. Takes
+    ``{"facts": [...]}``, a bare array or bare items; lists of texts; facts grouped by type or by turn; each alone,
+    fenced, amid prose, or not quite JSON. Raises ModelRefused when nothing in it is JSON of that kind."""
     values, cut = read_answer(answer)
     items: list[Item] = []
     answered = False
@@ -139,14 +137,10 @@ def _wrong(member: object) -> Iterator[Item]:
         told = entry if isinstance(entry, dict) else {"number": entry}
         number = next((told[name] for name in ("number", "note", "id") if name in told), None)
         why = next((told[name] for name in ("why", "reason") if isinstance(told.get(name), str)), "")
-        yield {WRONG: _note_number(number), "why": why}
-
-
-def _note_number(told: object) -> int | None:
-    if isinstance(told, int) and not isinstance(told, bool):
-        return told
-    found = _NUMBER.fullmatch(told.strip()) if isinstance(told, str) else None
-    return int(found[1]) if found else None
+        if isinstance(number, bool) or not isinstance(number, int):
+            found = _NUMBER.fullmatch(number.strip()) if isinstance(number, str) else None
+            number = int(found[1]) if found else None
+        yield {WRONG: number, "why": why}
 
 
 def _is_statement(text: str) -> bool:
@@ -157,10 +151,8 @@ def _is_statement(text: str) -> bool:
 
 def wrong_notes(named: Sequence[Item], shown: Collection[int]) -> tuple[frozenset[int], Counter[str]]:
     """The places (from 0) of notes that go, of those that were shown, and what was ignored, by reason. ``named``: the
-    items of ``read_items``, which count from 1.
-
-    A pasted text may steer a model. So what has no reason, or a number that was not shown, is passed over, and so is an
-    answer that does away with most of what a conversation told."""
+    items of ``read_items``, which count from 1. A pasted text may steer a model. So what has no reason, or a number
+    that was not shown, is passed over, and so is an answer that does away with most of what a conversation told."""
     ignored: Counter[str] = Counter()
     places: set[int] = set()
     for item in named:
@@ -224,25 +216,20 @@ class Facts:
         content, turn = item.get("content"), self._turn(item)
         if turn is None or not isinstance(content, str) or not content.strip():
             return None
-        # What is too long to be a fact is left as it is: the screen says so, and counts it.
         phrased: str | None = content.strip()
-        if len(content.strip()) <= CONTENT_CHARS_MAX:
+        if len(content.strip()) <= CONTENT_CHARS_MAX:  # the screen says what is too long to be a fact, and counts it
             phrased = self._texts[turn.id].phrased(content, _text(item.get("subject")))
         if phrased is None:
             return None
         kind = _kind(item.get("type")) or MemoryType.SEMANTIC
         standing = next((each for each in Standing if each == _word(item.get("standing"))), None)
         topic, said = _word(item.get("topic")), content[:CONTENT_CHARS_MAX]
-        return Fact(
-            type=kind,
-            content=phrased,
-            turn_id=turn.id,
-            importance=max(_importance(item.get("importance"), most), IMPORTANCE.get(standing, 0.0) if standing else 0),
-            occurred_at=self._dated[turn.id].event_time(said, _text(item.get("when"))),
-            standing=standing,
-            expires_at=_expires_at(_text(item.get("until")), turn, kind, standing),
-            topic=topic if len(topic) <= TOPIC_CHARS_MAX and _TOPIC.fullmatch(topic) else "",
-        )
+        topic = topic if len(topic) <= TOPIC_CHARS_MAX and _TOPIC.fullmatch(topic) else ""
+        least = IMPORTANCE.get(standing, 0.0) if standing else 0
+        importance = max(_importance(item.get("importance"), most), least)
+        at = self._dated[turn.id].event_time(said, _text(item.get("when")))
+        ends = _expires_at(_text(item.get("until")), turn, kind, standing)
+        return Fact(kind, phrased, turn.id, importance, at, standing=standing, expires_at=ends, topic=topic)
 
     def _turn(self, item: Item) -> Turn | None:
         """The turn an item names; without a name, the turn that shares most words with it (the latest of equals)."""
@@ -293,9 +280,8 @@ def _importance(value: object, most: float) -> float:
 
 
 def _expires_at(until: str, turn: Turn, kind: MemoryType, standing: Standing | None) -> float | None:
-    """When it ceases to be true: only where the user said "until" and these very words, which name one time.
-
-    What happened stays so, and what somebody must not does not end by itself."""
+    """When it ceases to be true: only where the user said "until" and these very words, which name one time. What
+    happened stays so, and what somebody must not does not end by itself."""
     until = _UNTIL.sub("", until.strip(), count=1).strip(" .")
     if not until or kind is MemoryType.EPISODIC or standing is Standing.MUST:
         return None

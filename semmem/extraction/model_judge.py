@@ -2,8 +2,7 @@
 
 All doubtful pairs of a batch are one question. Whatever goes wrong with it, the rules' judgement stands, so an answer
 is taken apart with suspicion: numbers of no pair, pairs with two verdicts and things that are no numbers count for
-nothing, and no opinion is kept by which something said would be lost.
-"""
+nothing, and no opinion is kept by which something said would be lost."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from semmem.extraction.answers import AskingModel, as_line, json_values, within
-from semmem.extraction.candidate import Removal, settled
+from semmem.extraction.candidate import Action, Placed, Removal, settled
 from semmem.extraction.contradiction.verdict import Verdict, may
 from semmem.lifecycle.spared import replaced_by
 from semmem.lifecycle.writes import Writes
@@ -88,10 +87,8 @@ MEMORIES_MAX = 200
 """Of a user, so many of the newest memories are looked at."""
 PAIRS_MAX = 10
 """So many pairs are asked about at a time, those said last."""
-
 KEPT = "kept"
 """Of a pair that a model has settled: both may stand."""
-
 _REMOVES = {Verdict.CONTRADICTION: CONTRADICTED, Verdict.SAME: REPEATED}
 
 
@@ -110,21 +107,11 @@ class Pair:
         return Doubt(self.older.content, self.newer.content, cosine)
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What was retired, and a word for each pair that was settled: ``contradicted``, ``repeated`` or ``kept``."""
-
-    removals: tuple[Removal, ...] = ()
-    pairs: tuple[str, ...] = ()
-
-
 @dataclass(eq=False, repr=False)
 class Unsettled:
     """Memories that may contradict each other, which nobody has settled: finds such pairs in the store, and writes down
-    how they were settled.
-
-    Each of the two carries the other's id in its metadata. A language model is asked about such pairs together with a
-    batch's own doubts, so that it costs no call; a person may settle them as well."""
+    how they were settled. Each of the two carries the other's id in its metadata. A language model is asked about such
+    pairs together with a batch's own doubts, so that it costs no call; a person may settle them as well."""
 
     store: Store
     records: WriteRecords
@@ -138,8 +125,9 @@ class Unsettled:
         pairs = [Pair(*sorted(ids, key=lambda memory: (memory.said_at, memory.id))) for ids in both]
         return sorted(pairs, key=lambda pair: (-pair.newer.said_at, pair.older.id))[:PAIRS_MAX]
 
-    async def settle(self, pairs: Sequence[Pair], opinions: Opinions, *, batch: str, now: float) -> Settled:
-        """Write what the opinions say of the pairs. A pair without one stays as it is. Raises StoreError and
+    async def settle(self, pairs: Sequence[Pair], opinions: Opinions, *, batch: str, now: float) -> Placed:
+        """Write what the opinions say of the pairs; what was retired, and a word for each pair that was settled:
+        ``contradicted``, ``repeated`` or ``kept``. A pair without one stays as it is. Raises StoreError and
         JournalError."""
         words: list[str] = []
         gone: list[Removal] = []
@@ -151,7 +139,7 @@ class Unsettled:
             words.append(why or KEPT)
             if why is not None:
                 gone.append(Removal(why, pair.older.id, pair.newer.id))
-        return Settled(tuple(gone), tuple(words))
+        return Placed(Action.UNCHANGED, tuple(gone), pairs=tuple(words))
 
     async def _settle(self, pair: Pair, verdict: Verdict, batch: str, now: float) -> bool:
         """Whether it is settled. Both are read again: an earlier pair may have changed them, or somebody else."""

@@ -6,8 +6,7 @@ language, the user's own sentence says it, within quotes: it is never half trans
 
 When what a fact tells of happened, or will, is read from its own words, as of the day they were said. "in May" may be
 the last one or the next, and only the verb tells: "moved in May" is past, "leaves in May" is to come, "gets hay fever
-in May" is no event at all. What comes every year has no date either.
-"""
+in May" is no event at all. What comes every year has no date either."""
 
 from __future__ import annotations
 
@@ -255,10 +254,9 @@ class TurnText:
         return english > other or (english == other and not foreign)
 
     def _own_sentence(self, content: str, *, foreign: bool) -> str | None:
-        """The user's own sentence that says the same, quoted.
-
-        In English it has half of the statement's words. In another language, whose endings no stemmer here knows, it
-        has one that the others have not, or is the only one."""
+        """The user's own sentence that says the same, quoted. In English it has half of the statement's words. In
+        another language, whose endings no stemmer here knows, it has one that the others have not, or is the only
+        one."""
         telling, values = content_words(content) - _GRAMMAR, numbers(content)
         shared = [len(held & telling) + len(counted & values) for _, held, counted in self._sentences]
         most = max(shared, default=0)
@@ -306,15 +304,13 @@ SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
 
 def event_time(statement: str, said_at: float) -> float | None:
     """The beginning of the one time that a statement about the user names, None when it is no event with a date.
-
     Seconds since the epoch, UTC; ``said_at`` is when it was said."""
     return _start(statement, _towards(statement), said_at)
 
 
 class DatedText:
-    """What the user said in one turn, against which the times of a language model's facts are held.
-
-    ``said_at`` is when; the text is read once, when a fact first has a time."""
+    """What the user said in one turn, against which the times of a language model's facts are held. ``said_at`` is
+    when; the text is read once, when a fact first has a time."""
 
     def __init__(self, said: str, said_at: float) -> None:
         self._said = said
@@ -322,7 +318,6 @@ class DatedText:
 
     def event_time(self, statement: str, when: str = "") -> float | None:
         """The event time of a statement by a model. ``when`` is what the model took for the time, in the user's words.
-
         A time that the user did not name is replaced by that of the user's own sentence."""
         towards = _towards(statement)
         told = _start(statement, towards, self._said_at)

@@ -7,8 +7,7 @@ stored already is found there.
 
 A language model may take seconds. While one is asked the batch is set aside: its user's memories are free for others,
 for turns that are learnt from at once and for calls of the API. What was read of them before is read again, or
-compared again when it is written.
-"""
+compared again when it is written."""
 
 from __future__ import annotations
 
@@ -61,12 +60,11 @@ class Learning:
 
     ``fallback`` takes over when the extractor refuses, and on the last of ``attempts_max`` tries. A try that failed is
     repeated after ``backoff_s``, four times as long after each further one, up to ``backoff_max_s``. ``reader`` says
-    what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is stored, about
-    pairs that are ``unsettled`` as well, and ``summariser`` for a summary of a session that has ended; when either
-    fails, the batch goes on without. ``passages`` keeps what was said, before anybody is asked what it means, and
-    ``unlearning`` lets go what the user asks to forget.
-    ``local_engine`` is the name of the extractor that reads turns at once: another one is a model's, which may name
-    what was learnt at once as wrong."""
+    what is read of a turn. ``model_judge`` is asked which of the facts replace or repeat what is stored, about pairs
+    that are ``unsettled`` as well, and ``summariser`` for a summary of a session that has ended; when either fails, the
+    batch goes on without. ``passages`` keeps what was said, before anybody is asked what it means, and ``unlearning``
+    lets go what the user asks to forget. ``local_engine`` is the name of the extractor that reads turns at once:
+    another one is a model's, which may name what was learnt at once as wrong."""
 
     journal: LearningRecords
     storing: Storing

@@ -13,15 +13,7 @@ from pathlib import Path
 from msgspec import structs
 
 from semmem.extraction.lasting.classifier import SIGNATURES
-from semmem.extraction.voice.hearing import (
-    DETAIL,
-    NOTHING_EMBEDDED,
-    Embedded,
-    Heard,
-    heard,
-    to_embed,
-    units,
-)
+from semmem.extraction.voice.hearing import DETAIL, NOTHING_EMBEDDED, Embedded, Heard, heard, to_embed, units
 from semmem.memory import Fact, Turn
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
@@ -89,9 +81,8 @@ def _first(name: str, said: str) -> re.Match[str] | None:
 def _cut(said: str) -> tuple[str, int]:
     """What is meant, and where the sentence goes on to say something else, 0 where it does not."""
     end = _END.search(_without_tails(said))
-    if end is None:
-        return _without_tails(said)[:SUBJECT_CHARS_MAX], 0
-    return _without_tails(said[: end.start()])[:SUBJECT_CHARS_MAX], end.end()
+    meant = said if end is None else said[: end.start()]
+    return _without_tails(meant)[:SUBJECT_CHARS_MAX], 0 if end is None else end.end()
 
 
 def _without_tails(said: str) -> str:
@@ -148,10 +139,9 @@ class Read:
 
 @dataclass(eq=False, repr=False)
 class Reader:
-    """Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end).
-
-    ``strip_block`` removes semmem's own injected block from a text, ``hear`` what others say in it, by the units'
-    words alone where ``embedder`` is missing, cannot, or is one that nothing was learnt for."""
+    """Of one user text at most ``turn_chars_max`` characters are read (its beginning and its end). ``strip_block``
+    removes semmem's own injected block from a text, ``hear`` what others say in it, by the units' words alone where
+    ``embedder`` is missing, cannot, or is one that nothing was learnt for."""
 
     embedder: Embedder | None = None
     _: KW_ONLY

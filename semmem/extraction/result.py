@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from semmem.extraction.candidate import Action, Placed, Removal
-from semmem.extraction.model_judge import Settled
 from semmem.extraction.screen import Screened
 from semmem.memory import Fact, Memory
 from semmem.ports.events import Event
@@ -18,14 +17,13 @@ from semmem.ports.events import Event
 class BatchResult:
     """The result of a batch.
 
-    ``status`` is terminal (``stored``, ``nothing``, ``rejected``, ``unchanged``, ``extraction_failed``, ``gave_up``)
-    or ``postponed``. ``stored`` counts memories created or changed, by type; ``actions`` counts facts by what storing
-    them did; ``rejected`` and ``quarantined`` count facts by reason; ``removals`` are what was dropped or replaced.
+    ``status`` is terminal (``stored``, ``nothing``, ``rejected``, ``unchanged``, ``extraction_failed``, ``gave_up``) or
+    ``postponed``. ``stored`` counts memories created or changed, by type; ``actions`` counts facts by what storing them
+    did; ``rejected`` and ``quarantined`` count facts by reason; ``removals`` are what was dropped or replaced.
     ``pairs`` counts pairs of memories that may contradict each other, by what became of them; ``ignored`` counts
     provisional memories that a model named as wrong in vain, by reason; ``passages`` counts those that were kept and
-    those that were left out, by reason.
-    Only this try's work is counted. ``cause`` is the name of the error class of a failure, ``engine`` the extractor
-    that was asked, empty when facts of an earlier try were used."""
+    those that were left out, by reason. Only this try's work is counted. ``cause`` is the name of the error class of a
+    failure, ``engine`` the extractor that was asked, empty when facts of an earlier try were used."""
 
     status: str
     stored: Mapping[str, int] = field(default_factory=dict)
@@ -52,7 +50,6 @@ class BatchLearnt(Event, frozen=True):
 
 class TurnLearnt(Event, frozen=True):
     """A turn was learnt from at once, or left to its batch; so many seconds after its answer had ended.
-
     ``result.status`` is that of a batch, or ``late`` (nothing was to be learnt any more), ``left``, ``failed``,
     ``overflow``, or ``refused``: what was learnt from it was taken back."""
 
@@ -85,7 +82,7 @@ class Tally:
             self.actions[placed.action.value] += 1
             self.stored[memory.type.value] += 1
 
-    def went(self, done: Placed | Settled) -> None:
+    def went(self, done: Placed) -> None:
         """What was dropped or replaced, and pairs that were noted or settled."""
         self.removals += done.removals
         self.pairs.update(done.pairs)

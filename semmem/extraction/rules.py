@@ -2,8 +2,7 @@
 
 Reads only what the user wrote, in their own voice, and asks a small classifier which clauses say something lasting
 about them. A plain first-person statement is said in the third person ("User is allergic to nuts"); everything else is
-kept as it was written, in quotation marks.
-"""
+kept as it was written, in quotation marks."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from cachetools import LRUCache
 
 from semmem.extraction.lasting.classifier import SIGNATURES, Judgement, judge
 from semmem.extraction.lasting.clauses import clauses, raised, squeezed
-from semmem.extraction.lasting.features import Clause, features
+from semmem.extraction.lasting.features import CHARS_READ, Clause, features
 from semmem.extraction.phrasing import event_time, phrased
 from semmem.extraction.work import BATCH_TOO_SLOW, IN_THREAD, reason
 from semmem.memory import Fact, MemoryType, Scope, Standing, Turn, Vector
@@ -84,11 +83,12 @@ class RulesExtractor:
     @property
     def is_calibrated(self) -> bool:
         """Whether the classifier was trained on this embedder's vectors. Without that it sees less."""
-        return self.embedder is not None and self.embedder.signature in SIGNATURES
+        return self._signature != ""
 
     @property
     def _signature(self) -> str:
-        return "" if self.embedder is None or not self.is_calibrated else self.embedder.signature
+        signature = "" if self.embedder is None else self.embedder.signature
+        return signature if signature in SIGNATURES else ""
 
     async def extract(self, batch: Batch) -> list[Fact]:
         """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read. Raises
@@ -170,15 +170,9 @@ def facts_of(found: Reading, vectors: Sequence[Vector] | None, least: float = 0.
 
 
 def _fact(passage: Passage, turn: Turn) -> Fact:
-    best = passage.best
-    return Fact(
-        type=best.type,
-        content=phrased(passage.text),
-        turn_id=turn.id,
-        importance=_IMPORTANCE[best.standing] if best.standing else _IMPORTANCE_OTHERWISE,
-        occurred_at=event_time(passage.text, turn.opened_at),
-        standing=best.standing,
-    )
+    best, content, at = passage.best, phrased(passage.text), event_time(passage.text, turn.opened_at)
+    importance = _IMPORTANCE[best.standing] if best.standing else _IMPORTANCE_OTHERWISE
+    return Fact(best.type, content, turn.id, importance=importance, occurred_at=at, standing=best.standing)
 
 
 def facts_in(text: str, *, chars_max: int = TEXT_CHARS_MAX) -> list[Fact]:
@@ -227,12 +221,10 @@ def passages(
         for _, sentence in groupby(told, key=lambda pair: pair[0].sentence)
         for run in _runs_of(text, list(sentence), cut, near)
     ]
-    return [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN and _says_something(passage)]
-
-
-def _says_something(passage: Passage) -> bool:
-    """Figures alone say nothing about anybody, unless somebody asks to keep them."""
-    return _has_letters(passage.text) or any(clause.to_keep or clause.requested for clause, _ in passage.clauses)
+    long = [passage for passage in kept if len(passage.text) >= PASSAGE_CHARS_MIN]
+    # figures alone say nothing about anybody, unless somebody asks to keep them
+    asked = [any(clause.to_keep or clause.requested for clause, _ in passage.clauses) for passage in long]
+    return [passage for passage, is_asked in zip(long, asked, strict=True) if is_asked or _has_letters(passage.text)]
 
 
 def _told(clause: Clause, judgement: Judgement, cut: float) -> Judgement:
@@ -294,9 +286,6 @@ def _written(text: str, start: int, end: int) -> str:
     written = written[opening.end() :] if opening and opening.end() < len(written) else written
     return written.rstrip(_CLOSING)
 
-
-CHARS_READ = 400
-"""Of a clause; nobody writes longer ones."""
 
 _BE = "is|are|was|were|ist|sind|war|waren|est|sont|es|son|é|são"
 _MY = r"my|our|mein\w{0,2}|unser\w{0,2}|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|(?:[oa]s? )?(?:meus?|minhas?|noss[oa]s?)"

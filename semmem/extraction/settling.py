@@ -35,13 +35,11 @@ _ELSEWHERE = (Action.UPDATED, Action.REWRITTEN)
 
 @dataclass(slots=True)
 class Provisional:
-    """What the turns of a batch were made into at once.
-
-    ``waiting``: memories by id that are provisional still, superseded ones among them, and those of other turns that
-    say the same as one of these. ``known``: texts that an earlier try of the batch has confirmed, or that have been
-    replaced since in the same memory. ``noted``: turns
-    that were made into something, and ``shut`` those of which somebody had a memory erased: nothing more is learnt
-    from them."""
+    """What the turns of a batch were made into at once. ``waiting``: memories by id that are provisional still,
+    superseded ones among them, and those of other turns that say the same as one of these. ``known``: texts that an
+    earlier try of the batch has confirmed, or that have been replaced since in the same memory. ``noted``: turns that
+    were made into something, and ``shut`` those of which somebody had a memory erased: nothing more is learnt from
+    them."""
 
     turns: frozenset[str]
     noted: frozenset[str]
@@ -51,9 +49,8 @@ class Provisional:
 
     def readable(self, batch: Batch) -> Batch:
         """The batch without turns that nothing is learnt from."""
-        turns, context = (
-            tuple(turn for turn in some if turn.id not in self.shut) for some in (batch.turns, batch.context)
-        )
+        both = batch.turns, batch.context
+        turns, context = (tuple(turn for turn in some if turn.id not in self.shut) for some in both)
         return replace(batch, turns=turns, context=context)
 
     def saying(self, content: str) -> Memory | None:
@@ -144,10 +141,10 @@ class Settling:
     async def _current(self, told_before: Memory | None) -> Memory | None:
         """The memory as it is now, if it still is provisional and says what it said: other facts of the batch may have
         replaced it."""
-        held = None if told_before is None else await self._dedup.stored(told_before.user, told_before.id)
-        if held is None or told_before is None or not held.is_provisional:
+        if told_before is None:
             return None
-        return held if held.content == told_before.content else None
+        held = await self._dedup.stored(told_before.user, told_before.id)
+        return held if held and held.is_provisional and held.content == told_before.content else None
 
     async def settle(
         self, told: Provisional, says: Mapping[str, str], *, wrong: Mapping[str, str], batch: str, now: float

@@ -1,8 +1,7 @@
 """From facts to memories: screened, made ready, and put into the store within the user's limit.
 
 What batches and single turns have in common. Whether a fact is compared, confirms a provisional memory or stands alone
-is decided by whoever brings it.
-"""
+is decided by whoever brings it."""
 
 from __future__ import annotations
 
@@ -97,16 +96,8 @@ class Storing:
     ) -> Candidate:
         """The fact as it is compared and stored. Raises EmbedderError."""
         now = self.clock()
-        return Candidate(
-            id=memory_id,
-            fact=fact,
-            turn=turn,
-            vector=await self.embedder.embed(unquoted(fact.content)),
-            now=now,
-            expires_at=expiry(fact, now, self.ttl_s),
-            batch=batch_id,
-            provisional=provisional,
-        )
+        vector, ends = await self.embedder.embed(unquoted(fact.content)), expiry(fact, now, self.ttl_s)
+        return Candidate(memory_id, fact, turn, vector, now, ends, batch=batch_id, provisional=provisional)
 
     async def put(
         self, new: Candidate, verdict: Screened, place: Callable[[], Awaitable[Placed]], tally: Tally
@@ -164,11 +155,9 @@ class PassageRecords(WriteRecords, Protocol):
 
 @dataclass(eq=False, repr=False)
 class Keeping:
-    """What a batch's turns said becomes passages, behind everything else.
-
-    ``quota`` makes room after every LOOK_AFTER passages of a user. ``worth``: how probable it is that a text says
-    something lasting about its author, which becomes the passage's importance. ``retention_s``: how long a passage is
-    kept; None: none is."""
+    """What a batch's turns said becomes passages, behind everything else. ``quota`` makes room after every LOOK_AFTER
+    passages of a user. ``worth``: how probable it is that a text says something lasting about its author, which becomes
+    the passage's importance. ``retention_s``: how long a passage is kept; None: none is."""
 
     store: Store
     records: PassageRecords

@@ -111,8 +111,8 @@ class Unlearning:
         return await self.storing.dedup.retiring.retire(held, reconsidered(held, hold, now), ASKED_TO_FORGET)
 
     async def _saying(self, told: Sequence[Memory], *, until: float) -> list[Memory]:
-        passages = [one for one in await all_passages(self.store, told[0].user) if one.type is MemoryType.PASSAGE]
-        kept = [one for one in passages if one.said_at <= until]
+        passages = await all_passages(self.store, told[0].user)
+        kept = [one for one in passages if one.type is MemoryType.PASSAGE and one.said_at <= until]
         turns = {memory.source.turn for memory in told} - {""}
         others = [one for one in kept if one.source.turn not in turns]
         return [one for one in kept if one.source.turn in turns] + await self.waiting.stating(others, told)
@@ -129,17 +129,14 @@ def meant(subject: str, vector: Vector, known: Sequence[Memory]) -> list[Memory]
     shares = [sum(telling[word] for word in telling.keys() & words) / total for words in said]
     if whole := [memory for memory, share in zip(known, shares, strict=True) if share > WHOLE_MIN]:
         return whole if len(whole) <= MEANT_MAX else []
-    scores = [_cosine(vector, memory) + share / 2 for memory, share in zip(known, shares, strict=True)]
+    held = [memory.embedding for memory in known]
+    nearness = [0.0 if each is None or each.shape != vector.shape else float(np.dot(vector, each)) for each in held]
+    scores = [cosine + share / 2 for cosine, share in zip(nearness, shares, strict=True)]
     if any(map(is_unspaced, telling)):  # which the shipped embedding model does not read
         scores = [score if share else 0.0 for score, share in zip(scores, shares, strict=True)]
     best = int(np.argmax(scores))
     gap = scores[best] - max([*scores[:best], *scores[best + 1 :]], default=0.0)
     return [known[best]] if scores[best] + gap >= MEANT_MIN else []
-
-
-def _cosine(vector: Vector, memory: Memory) -> float:
-    held = memory.embedding
-    return 0.0 if held is None or held.shape != vector.shape else float(np.dot(vector, held))
 
 
 class NothingToUndo(Exception):
@@ -157,11 +154,9 @@ class Undone:
 @dataclass(eq=False, repr=False)
 class Undoing:
     """One step back, for the user: a standing memory that ended or changed is again as it was, and what they asked to
-    forget is known again.
-
-    A memory that had another value says that one again. One that took the place of others is superseded, and those are
-    retrieved again. Nothing is lost: what was undone stays in the history. Raises StoreError, JournalError and
-    EmbedderError. Whoever calls it holds the user."""
+    forget is known again. A memory that had another value says that one again. One that took the place of others is
+    superseded, and those are retrieved again. Nothing is lost: what was undone stays in the history. Raises StoreError,
+    JournalError and EmbedderError. Whoever calls it holds the user."""
 
     store: Store
     records: ProvisionalRecords
@@ -238,9 +233,8 @@ class UnlearntTurns(Protocol):
         """Those of the user opened then or before, in a batch or not, the newest ``limit`` of them, newest first."""
 
     async def reword(self, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]) -> int:
-        """Put other words in the place of a turn's, in one transaction: by its id what it says, and what it shall.
-
-        A turn that says something else by now, or was learnt from, is left alone. The batches that have one of them in
+        """Put other words in the place of a turn's, in one transaction: by its id what it says, and what it shall. A
+        turn that says something else by now, or was learnt from, is left alone. The batches that have one of them in
         their hands end, and may write no more, nor keep versions of these memories; their turns wait for another.
         Returns how many those were."""
 
@@ -285,9 +279,8 @@ class WaitingWords:
     budget_s: float = 1.0
 
     async def take_out(self, user: str, memories: Sequence[Memory], *, until: float) -> tuple[int, int]:
-        """Take what states one of the memories out of what the user said then or before and nobody has learnt from.
-
-        How many places that were, and how many batches were ended for it. Raises JournalError and WorkUnavailable."""
+        """Take what states one of the memories out of what the user said then or before and nobody has learnt from. How
+        many places that were, and how many batches were ended for it. Raises JournalError and WorkUnavailable."""
         turns = await self.records.unlearnt(user, until=until, limit=self.turns_max) if memories else []
         number, left, edits = 0, self.judged_max, {}
         for turn in turns:

@@ -1,8 +1,7 @@
 """Where texts are read by rules: off the event loop, and for a limited time.
 
 What people write is read in milliseconds. The limits are for texts that somebody has made up to be slow: such a text
-costs its own turn and nothing else.
-"""
+costs its own turn and nothing else."""
 
 from __future__ import annotations
 

@@ -110,6 +110,7 @@ def _passage(
     turn: Turn, place: int | str, content: str, type: MemoryType, now: float, expires_at: float | None
 ) -> Memory:
     scope, role = turn.scope, "assistant" if type is MemoryType.GIST else "user"
+    source = Source(role, scope.session or "", turn.id, turn.request_id, turn.opened_at)
     return Memory(
         id=passage_id(turn.id, place),
         version=1,
@@ -119,9 +120,7 @@ def _passage(
         project=scope.project,
         agent=scope.agent,
         session=scope.session,
-        source=Source(
-            role=role, session=scope.session or "", turn=turn.id, request_id=turn.request_id, time=turn.opened_at
-        ),
+        source=source,
         created_at=now,
         updated_at=now,
         expires_at=expires_at,

@@ -1,7 +1,6 @@
 """A collection of memories and beside it one of passages, as one: a call without types means memories alone.
 
-They lie apart, so that tens of thousands of passages neither slow a search for memories nor fill a list of them.
-"""
+They lie apart, so that tens of thousands of passages neither slow a search for memories nor fill a list of them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Begun:
     """For ``with``: at its end nobody waits for the vector any more. ``outcome``: why nothing is searched for; None:
     it is, with ``text``. ``at``: when it began, by ``time.perf_counter``."""
 
-    __slots__ = ("_embedder", "_task", "_timeout_s", "_vector", "at", "outcome", "text")
+    __slots__ = ("_embedder", "_task", "_timeout_s", "at", "at_hand", "outcome", "text")
 
     def __init__(self, outcome: Outcome | None, text: str, embedder: Embedder, *, timeout_s: float) -> None:
         self.outcome = outcome
@@ -46,19 +46,15 @@ class Begun:
         self.at = time.perf_counter()
         self._embedder = embedder
         self._timeout_s = timeout_s
-        self._vector: Vector | None = None
+        self.at_hand: Vector | None = None
+        """The vector, where nobody has to make it."""
         self._task: asyncio.Task[Vector | EmbedderError] | None = None
 
     def embed(self, spawn: Spawn) -> None:
         """Begin to embed, unless the vector is at hand."""
-        self._vector = self._embedder.at_hand(self.text)
-        if self._vector is None:
+        self.at_hand = self._embedder.at_hand(self.text)
+        if self.at_hand is None:
             self._task = spawn("embed a question", self._embedded())
-
-    @property
-    def is_at_hand(self) -> bool:
-        """Whether nobody has to make the vector."""
-        return self._vector is not None
 
     async def under_way(self) -> None:
         """Wait until the embedding, if there is any, needs nobody any more, or ends."""
@@ -67,8 +63,8 @@ class Begun:
 
     async def vector(self) -> Vector:
         """The text's vector. Raises EmbedderError, EmbedderBusy."""
-        if self._vector is not None:
-            return self._vector
+        if self.at_hand is not None:
+            return self.at_hand
         outcome = await (self._embedded() if self._task is None else self._task)
         if isinstance(outcome, EmbedderError):
             raise outcome

@@ -16,11 +16,9 @@ from semmem.retrieval.context import says
 @dataclass(frozen=True, slots=True)
 class Block:
     """What is put into a prompt: the text with its role and place, its estimated tokens, and the ids of what stands in
-    it with their versions: memories, and conversations that the question asked for.
-
-    ``expires_at``: when the first of the memories expires; None for never. ``hits``: what was found, best first; empty
-    where it is shown again. ``is_start``: it goes with every answer, at the session's beginning.
-    """
+    it with their versions: memories, and conversations that the question asked for. ``expires_at``: when the first of
+    the memories expires; None for never. ``hits``: what was found, best first; empty where it is shown again.
+    ``is_start``: it goes with every answer, at the session's beginning."""
 
     injection: Injection
     memories: tuple[tuple[str, int], ...]

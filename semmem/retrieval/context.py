@@ -3,8 +3,7 @@
 The block is quoted data, never instructions: what a memory contains can neither close the fence, nor speak as somebody
 else, nor break its own line. It reads as a person would write notes (notes.py). The same memories in the same order
 give the same bytes (no clock, no counts), so that a provider's prompt cache survives. The mark in the opening is the
-business of fence.py.
-"""
+business of fence.py."""
 
 from __future__ import annotations
 
@@ -13,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 from msgspec import structs
 
@@ -89,16 +87,14 @@ _TAG = re.compile(rf"{re.escape(OPENING)}[^<>\n]{{0,40}}+>|{re.escape(CLOSING)}"
 def render(
     hits: Sequence[Hit], *, tokens_max: int, mark: Callable[[str], str], header: str = HEADER
 ) -> tuple[str | None, list[Hit], int]:
-    """The block with as many of the hits as fit; those hits, in their order; and the block's estimated tokens.
-
-    What the user must or must not has room before all others, then the hits in their order, which is best first. None
-    when nothing fits. ``tokens_max`` is a hard cap over the whole block; 0 means nothing. ``mark`` makes the mark,
-    MARK_CHARS characters, of what stands inside the fence.
-    """
+    """The block with as many of the hits as fit; those hits, in their order; and the block's estimated tokens. What the
+    user must or must not has room before all others, then the hits in their order, which is best first. None when
+    nothing fits. ``tokens_max`` is a hard cap over the whole block; 0 means nothing. ``mark`` makes the mark,
+    MARK_CHARS characters, of what stands inside the fence."""
     notes = [_note(hit.memory) for hit in hits]
     order = order_told([hit.memory for hit in hits])
     fitting: list[int] = []
-    room = tokens_max - _frame_tokens(header)
+    room = tokens_max - estimate_tokens(fenced(header, "0" * MARK_CHARS))
     for place in sorted(range(len(hits)), key=lambda place: hits[place].memory.standing is not Standing.MUST):
         note = notes[place]
         # the longest that may be said of it: what is left out changes which note is the older one
@@ -131,8 +127,7 @@ def line_tokens(memory: Memory) -> int:
 
 def estimate_tokens(text: str) -> int:
     """An upper estimate for common tokenizers, not for random strings: max(ASCII characters / 3.5 + other characters,
-    words * 1.4). The estimate of a whole is never above the sum of the estimates of its parts.
-    """
+    words * 1.4). The estimate of a whole is never above the sum of the estimates of its parts."""
     foreign = 0 if text.isascii() else sum(1 for char in text if ord(char) > 127)
     return math.ceil(max((len(text) - foreign) / 3.5 + foreign, len(text.split()) * 1.4))
 
@@ -146,22 +141,17 @@ def neutralise(content: str) -> str:
 
 
 def strip_block(text: str) -> str:
-    """The text without blocks of semmem's: what somebody wrote is learnt from, what semmem added is not.
-
-    A block is known by its shape, to the letter, not by its mark: one that was made with a key of long ago is still not
-    what the user said. Nothing but the opening, the header, the lines of notes under it and the closing goes; of a
-    block that somebody made up, whatever else stands in it stays. A block may be cut off anywhere after its opening.
-    With a block at the beginning or the end of the text goes the empty line that parts it from the rest.
-    """
+    """The text without blocks of semmem's: what somebody wrote is learnt from, what semmem added is not. A block is
+    known by its shape, to the letter, not by its mark: one that was made with a key of long ago is still not what the
+    user said. Nothing but the opening, the header, the lines of notes under it and the closing goes; of a block that
+    somebody made up, whatever else stands in it stays. A block may be cut off anywhere after its opening. With a block
+    at the beginning or the end of the text goes the empty line that parts it from the rest."""
     if OPENING not in text:
         return text
     kept: list[str] = []
     start = 0
     for head in _HEAD.finditer(text):
-        if head.start() < start:
-            continue
-        end = _end_of_block(text, head.end())
-        if end is None:
+        if head.start() < start or (end := _end_of_block(text, head.end())) is None:
             continue
         before, end = _parted(text, head.start(), end)
         kept.append(text[start : max(start, before)])
@@ -246,32 +236,18 @@ class _Note:
 _note = OncePerMemory(_Note.of)
 
 
-@cache
-def _frame_tokens(header: str) -> int:
-    return estimate_tokens(fenced(header, "0" * MARK_CHARS))
-
-
 def _lines(memories: Sequence[Memory]) -> list[str]:
     """What stands under the header. Costs no more than the memories' own lines do, one by one."""
     order = order_told(memories)
     lines = arranged(memories)
-    joined = [_joined([_note(memories[place]) for place in line]) for line in lines]
+    notes = [[_note(memories[place]) for place in line] for line in lines]
+    joined = [replace(some[0], text=" ".join(note.text for note in some)) for some in notes]
     told = [order.get(memories[line[0]].id, "") for line in lines]
-    common = _common_day(joined)
+    days = [note.said for note in joined if note.said.startswith("said ")]
+    common = max(days, key=days.count, default="")
+    common = common if days.count(common) >= COMMON_DAY_LINES_MIN else ""
     opening = [f"{COMMON_DAY}{common.removeprefix('said ')}."] if common else []
     return opening + [note.written(order=which, common=common) for note, which in zip(joined, told, strict=True)]
-
-
-def _joined(notes: Sequence[_Note]) -> _Note:
-    first = notes[0]
-    return first if len(notes) == 1 else replace(first, text=" ".join(note.text for note in notes))
-
-
-def _common_day(notes: Sequence[_Note]) -> str:
-    """The commonest day, where enough notes have it, else nothing."""
-    days = [note.said for note in notes if note.said.startswith("said ")]
-    common = max(days, key=days.count, default="")
-    return common if days.count(common) >= COMMON_DAY_LINES_MIN else ""
 
 
 def _text(memory: Memory) -> str:
@@ -291,9 +267,5 @@ def _cost(line: str) -> int:
 
 def _printable(char: str) -> str:
     """The character, or a space for controls, nothing for invisible ones, U+FFFD for half a surrogate pair."""
-    category = unicodedata.category(char)
-    if category == "Cc":
-        return " "
-    if category == "Cf":  # zero-width, bidirectional, tag characters: text that a model reads and a person does not
-        return ""
-    return "\ufffd" if category == "Cs" else char
+    # Cf is zero-width, bidirectional, tag characters: text that a model reads and a person does not
+    return {"Cc": " ", "Cf": "", "Cs": "\ufffd"}.get(unicodedata.category(char), char)

@@ -1,7 +1,6 @@
 """What users said of their memories, helpful or not, and how much that moves the decision to show them.
 
-Asked by every search and never waiting: whoever reads the journal (semmem.background.in_process) puts it here.
-"""
+Asked by every search and never waiting: whoever reads the journal (semmem.background.in_process) puts it here."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ Queries are written in two modes, both under one hard deadline, both falling bac
   without Relevance Labels"). It is used as a vector only, and never shown to anybody.
 
 The conversation is quoted data to the model, and its answer is a search text and nothing more: whatever somebody makes
-the model say, at worst the user's own memories are searched with the wrong words.
-"""
+the model say, at worst the user's own memories are searched with the wrong words."""
 
 from __future__ import annotations
 
@@ -68,12 +67,10 @@ _UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn")
 @dataclass(eq=False, repr=False)
 class QueryWriter:
     """Writes queries with a language model, and without it whenever that is slow, down, silent or strange.
-
     ``timeout_s`` bounds the whole of one call: so much longer a request may take for it. Answers of more than
     ``answer_chars_max`` characters are not used. Up to ``cache_entries_max`` answers are kept for ``cache_ttl_s``
     seconds, by a digest of what the model was shown, so a retry costs nothing. Rewritten is announced each time the
-    model was wanted.
-    """
+    model was wanted."""
 
     model: LanguageModel
     _: KW_ONLY
@@ -172,10 +169,8 @@ def _tail(messages: Sequence[Message]) -> str:
     spoken = [m for m in messages if m.role in (Role.USER, Role.ASSISTANT) and m.text.strip()]
     while spoken and spoken[-1].role is not Role.USER:
         spoken.pop()
-    return "\n".join(
-        json.dumps({message.role.value: _shortened(message.text)}, ensure_ascii=False)
-        for message in spoken[-TAIL_MESSAGES_MAX:]
-    )
+    told = ({message.role.value: _shortened(message.text)} for message in spoken[-TAIL_MESSAGES_MAX:])
+    return "\n".join(json.dumps(each, ensure_ascii=False) for each in told)
 
 
 def _shortened(text: str) -> str:
@@ -206,11 +201,9 @@ class Reranking:
     announce: Announce = nobody_listens
 
     async def order(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        """``hits`` (best first) with the first ``candidates_max`` in the reranker's order, ties as they were.
-
-        Each hit keeps its cosine; the candidates' ``score`` values are dealt out anew in the new order, so that what
-        follows sees the scale it knows. Never raises but for cancellation.
-        """
+        """``hits`` (best first) with the first ``candidates_max`` in the reranker's order, ties as they were. Each hit
+        keeps its cosine; the candidates' ``score`` values are dealt out anew in the new order, so that what follows
+        sees the scale it knows. Never raises but for cancellation."""
         candidates, rest = list(hits[: self.candidates_max]), list(hits[self.candidates_max :])
         if len(candidates) < 2:
             return [*candidates, *rest]

@@ -4,8 +4,7 @@ What always matters comes first, then the most relevant. What belongs together s
 notes of one topic, two that may contradict each other, two sentences of one message.
 
 Days are absolute: "3 days ago" would change a prompt that did not change. No day is more exact than what is known of
-it: a week is its first and last day, a month has no day, a year no month. All dates are UTC, written in English.
-"""
+it: a week is its first and last day, a month has no day, a year no month. All dates are UTC, written in English."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from semmem.retrieval.once import OncePerMemory
 from semmem.text.grounding import content_words
 from semmem.text.quoting import is_quoted, unquoted
 from semmem.text.times import Interval, intervals, leaning
-from semmem.text.times.names import MONTHS
+from semmem.text.times.calendar import MONTHS
 
 TOPIC_SHARE = 0.5
 """Two notes are of one topic when they share more than this of the content words of the shorter one: numbers are not
@@ -136,11 +135,9 @@ def said(memory: Memory) -> str:
 
 def happened(memory: Memory) -> str:
     """``on 2 April 2026``, ``in May 2023``, ``in 2019``, or, of a note that says "last week", ``meaning`` and its days.
-
     Empty when it is not known, when the note names it itself, and when the note's words may mean one time as well as
     another ("on Saturday": the last or the coming one). Where nothing tells how long it was, a first of the month may
-    stand for the month and a first of January for the year.
-    """
+    stand for the month and a first of January for the year."""
     if memory.occurred_at is None or (begin := _date(memory.occurred_at)) is None:
         return ""
     text = unquoted(memory.content)[:WORDS_CHARS_MAX]

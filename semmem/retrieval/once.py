@@ -17,11 +17,9 @@ T = TypeVar("T")
 
 
 class OncePerMemory(Generic[T]):
-    """``derive`` as a function that remembers what it said of a memory for as long as somebody holds the memory.
-
-    Of an erased memory nothing stays behind, so what is derived must not hold the memory itself. A memory is known by
-    being the same object: another version is another one.
-    """
+    """``derive`` as a function that remembers what it said of a memory for as long as somebody holds the memory. Of an
+    erased memory nothing stays behind, so what is derived must not hold the memory itself. A memory is known by being
+    the same object: another version is another one."""
 
     def __init__(self, derive: Callable[[Memory], T]) -> None:
         self._derive = derive
@@ -63,12 +61,10 @@ class _Kept(Generic[T]):
 
 class FoundBefore(Generic[T]):
     """Of each index the FOUND_MAX questions that were asked last, and what was found for them: a retry, a template, an
-    agent's daily prompt.
-
-    Nothing is kept but while it holds to the last digit: as long as the user's index is the same object, no memory has
-    expired, and the question's vector is still the one that the embedder's cache keeps. Of an erased memory nothing
-    stays behind, since what is kept goes with the index; of a question only its hash is known here.
-    """
+    agent's daily prompt. Nothing is kept but while it holds to the last digit: as long as the user's index is the same
+    object, no memory has expired, and the question's vector is still the one that the embedder's cache keeps. Of an
+    erased memory nothing stays behind, since what is kept goes with the index; of a question only its hash is known
+    here."""
 
     def __init__(self) -> None:
         self._of: WeakKeyDictionary[MemoryIndex, OrderedDict[Hashable, _Kept[T]]] = WeakKeyDictionary()

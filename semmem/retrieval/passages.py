@@ -2,8 +2,7 @@
 
 The store finds the nearest passages, and these are ranked and judged as memories are. What a memory holds as well is
 shown in the words it was said in, which say more than a clause that was cut out; what no memory holds comes to light.
-A passage is left out where a memory is shown that took the place of the one it was made into.
-"""
+A passage is left out where a memory is shown that took the place of the one it was made into."""
 
 from __future__ import annotations
 
@@ -56,23 +55,24 @@ class PassageSearch:
 
     async def beside(self, question: Question, found: SearchResult, vector: Vector, kept: Sequence[Hit]) -> list[Hit]:
         """``kept``, the memories that are shown, and what was said, best first; as many as the request may be shown.
-
         The words of the session that asks are in the prompt, and so are those that this request brings. A store that
-        does not answer in time has no passages.
-        """
+        does not answer in time has no passages."""
         query, index, request = found.query, found.index, found.candidates.request
-        is_served = request is not None and request.is_served
-        if index is None or not _is_wanted(found) or self.hides(query.scope.user) or self.unsaid.holds(query.scope):
+        if index is None or request is None or request.is_general or request.lists_profile:
+            return list(kept)
+        is_served, other_types = request.is_served, query.types and MemoryType.EPISODIC not in query.types
+        if other_types or self.hides(query.scope.user) or self.unsaid.holds(query.scope):
             return list(kept)
         if self.looks_back(query.text, vector):
             query, is_served = replace(query, types=PASSAGES), True
         asked = replace(query, wants=query.wants or is_served)
         stated, floor = Stated(own_words(question)), -1.0 if found.threshold is None else found.threshold
+        shown = {hit.memory.id for hit in kept}
         said = [
             hit
             for hit in await self._found(question, asked, index, vector)
             if hit.cosine >= floor
-            and not _is_over(hit, kept, index)
+            and shown.isdisjoint(index.superseding.get(hit.memory.source.turn, ()))
             and not stated.holds(statement(hit.memory.content))
         ]
         turns = {hit.memory.source.turn for hit in said}
@@ -137,12 +137,6 @@ def own_words(question: Question) -> list[str]:
     return [each.text for each in question.conversation.messages if each.is_own(question.scope.user)]
 
 
-def _is_wanted(found: SearchResult) -> bool:
-    request, types = found.candidates.request, found.query.types
-    is_asked = request is not None and not request.is_general and not request.lists_profile
-    return is_asked and (not types or MemoryType.EPISODIC in types)
-
-
 def _last_said(passages: Iterable[Memory]) -> Iterable[Memory]:
     """Of those with the same words the last one: many answers begin alike."""
     last: dict[str, Memory] = {}
@@ -166,9 +160,3 @@ def _in_pairs(said: Hit, index: MemoryIndex) -> Hit:
 def _says(passage: Memory, memory: Memory) -> bool:
     words, others = (content_words(unquoted(one.content)) for one in (passage, memory))
     return len(words & others) > SAYS_SHARE * len(others)
-
-
-def _is_over(said: Hit, kept: Sequence[Hit], index: MemoryIndex) -> bool:
-    """Whether a memory is shown that took the place of what was said."""
-    after = index.superseding.get(said.memory.source.turn, frozenset())
-    return any(hit.memory.id in after for hit in kept)

@@ -2,8 +2,7 @@
 
 They stand in the block beside memories: what the user said in quotation marks, what was answered after it. A
 conversation is found by the question's telling words and by how near anything that the user said in it is to the
-question; its time orders them, and hides none where the question names a matter too.
-"""
+question; its time orders them, and hides none where the question names a matter too."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from semmem.memory import Hit, Memory, MemoryType, Role, Scope, Source, Vector
 from semmem.ports.errors import JournalError
-from semmem.ports.talks import Placed, Talk, Utterance
+from semmem.ports.talks import Placed, Talk
 from semmem.retrieval.begun import within
 from semmem.retrieval.query.past_conversations import AskedBefore, LooksBack, asked_before, has_form
 from semmem.retrieval.time_filter import CLOCK_SLACK_S
@@ -114,20 +113,17 @@ class PastTalks:
         return asked_before(question, now, known=True) if self.learnt.asks(question, vector, in_form=in_form) else None
 
     async def notes(
-        self,
-        asked: AskedBefore,
-        scope: Scope,
-        *,
-        apart_from: str | None,
-        vector: Vector | None = None,
-        until: float | None = None,
+        self, asked: AskedBefore, scope: Scope, *, apart_from: str | None, vector: Vector | None, until: float | None
     ) -> list[Hit]:
         """Lines about the conversations asked for, best first; none where the records do not answer in time.
         ``apart_from``: the session that asks. ``vector``: the question's. ``until``: the end of the request phase, in
         the event loop's time."""
         try:
             async with within(self.timeout_s, until):
-                near = await self._near(asked, scope, vector)
+                placed: Sequence[Placed] = ()
+                if vector is not None and asked.terms and self.model:
+                    placed = await self.records.talk_vectors(scope, self.model, limit=VECTORS_MAX)
+                near = {} if vector is None else _nearest(placed, vector)
                 wanted = await self._wanted(asked, scope, near)
                 talks = await self.records.read_talks(
                     scope, wanted, messages_max=MESSAGES_MAX, chars_max=MESSAGE_CHARS_MAX
@@ -142,36 +138,29 @@ class PastTalks:
         chosen = _chosen(reads, asked)
         return [hit for read in chosen for hit in _hits(scope, read, asked, ANSWER_CHARS_MAX[len(chosen)])]
 
-    async def _near(self, asked: AskedBefore, scope: Scope, vector: Vector | None) -> Nearest:
-        """How near each conversation is. Raises JournalError."""
-        if vector is None or not asked.terms or not self.model:
-            return {}
-        return _nearest(await self.records.talk_vectors(scope, self.model, limit=VECTORS_MAX), vector)
-
     async def _wanted(self, asked: AskedBefore, scope: Scope, near: Nearest) -> dict[str, str]:
         """Candidates, each with the turn in it that is nearest. Raises JournalError."""
         found: list[str] = []
         if asked.terms:
             found += await self.records.talks_holding(
                 scope,
-                [_sought(term) for term in asked.terms[:WORDS_MAX]],
+                # what stands in every word of this stem: "stori" is that of "story"
+                [term[:-1] if len(term) > 3 and term.endswith("i") else term for term in asked.terms[:WORDS_MAX]],
                 messages_max=SEARCHED_MAX,
                 chars_max=MESSAGE_CHARS_MAX,
                 limit=CANDIDATES_MAX,
             )
             found += sorted(near, key=lambda talk: -near[talk][0])[:CANDIDATES_MAX]
         if asked.during is not None or asked.is_latest:
-            since, until = _widened(asked.during)
+            since = until = None
+            if asked.during is not None:  # the user's days are not UTC's
+                since, until = asked.during.start - CLOCK_SLACK_S, asked.during.end + CLOCK_SLACK_S
             found += await self.records.talks_of_time(scope, since=since, until=until, limit=CANDIDATES_MAX)
         return {talk: near[talk][1] if talk in near else "" for talk in dict.fromkeys(found)}
 
 
-def _sought(term: str) -> str:
-    """What stands in every word of this stem: "stori" is that of "story"."""
-    return term[:-1] if len(term) > 3 and term.endswith("i") else term
-
-
 def _nearest(placed: Sequence[Placed], vector: Vector) -> Nearest:
+    """How near each conversation is."""
     near: Nearest = {}
     fitting = [each for each in placed if len(each.vector) == 2 * vector.size]
     if not fitting:
@@ -181,11 +170,6 @@ def _nearest(placed: Sequence[Placed], vector: Vector) -> Nearest:
         if each.talk not in near or cosine > near[each.talk][0]:
             near[each.talk] = cosine, each.turn
     return near
-
-
-def _widened(during: Interval | None) -> tuple[float | None, float | None]:
-    """The user's days are not UTC's."""
-    return (None, None) if during is None else (during.start - CLOCK_SLACK_S, during.end + CLOCK_SLACK_S)
 
 
 def _chosen(reads: Sequence[_Read], asked: AskedBefore) -> list[_Read]:
@@ -230,16 +214,12 @@ def _read(talk: Talk, cosine: float | None) -> _Read:
     sentences: list[tuple[Role, str, frozenset[str]]] = []
     room = READ_CHARS_MAX
     for utterance in talk.said:
-        for sentence in _sentences(utterance, room):
+        parts = (part.strip() for part in _SENTENCE.split(utterance.text[: max(room, 0)], _SENTENCES_MAX))
+        for sentence in filter(None, parts):
             sentences.append((utterance.role, sentence, _terms(sentence)))
             room -= len(sentence)
     held = _terms(talk.title).union(*(held for _, _, held in sentences))
     return _Read(talk, held, tuple(sentences), cosine)
-
-
-def _sentences(utterance: Utterance, room: int) -> list[str]:
-    parts = (part.strip() for part in _SENTENCE.split(utterance.text[: max(room, 0)], _SENTENCES_MAX))
-    return [part for part in parts if part]
 
 
 def _terms(text: str) -> frozenset[str]:
@@ -256,10 +236,8 @@ def _hits(scope: Scope, read: _Read, asked: AskedBefore, answer_chars_max: int) 
     note = Memory(
         talk.id, 1, MemoryType.EPISODIC, "", scope.user, source=source, created_at=talk.at, updated_at=talk.at
     )
-    return [
-        Hit(replace(note, content=line), cosine=read.cosine or 0.0, score=1.0)
-        for line in _lines(read, asked, answer_chars_max)
-    ]
+    lines = _lines(read, asked, answer_chars_max)
+    return [Hit(replace(note, content=line), cosine=read.cosine or 0.0, score=1.0) for line in lines]
 
 
 def _lines(read: _Read, asked: AskedBefore, answer_chars_max: int) -> list[str]:

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from semmem.memory import Hit, Memory, MemoryStatus, Vector
 from semmem.retrieval.once import OncePerMemory
+from semmem.text.digest import Remembered
 from semmem.text.grounding import is_negative
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
-from semmem.text.remembered import Remembered
 from semmem.text.screening import readable
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS
 from semmem.text.words import negations_apart, words
 
 RECENCY_WEIGHT = 0.03
@@ -68,8 +68,7 @@ def rank(
 
     Reasons in the order in which they are tried: ``not_active``, ``expired``, ``below_threshold``, those of ``cuts``,
     ``limit``, ``already_said``, ``near_duplicate`` (of a better one that was kept), ``screened`` (it would not be
-    stored today: it reads like an order, or holds a secret).
-    """
+    stored today: it reads like an order, or holds a secret)."""
     scored = (Hit(hit.memory, hit.cosine, _score(hit, now), hit.keyword, hit.logit) for hit in hits)
     stated = Stated(said)
     kept: list[_Compared] = []
@@ -81,11 +80,13 @@ def rank(
         reason = _unfit(hit, now, threshold) or cuts.get(hit.memory.id) or ("" if has_room else "limit")
         if not reason:  # comparing contents is the dear part, and only for what could still be kept
             content = _content(hit.memory), hit.memory.embedding
-            stays = hit.memory.standing is not None or is_standing
-            reason = _needless(content, None if stays else stated, kept) or (
-                "screened" if _screened(hit.memory) else ""
-            )
-            if not reason:
+            if hit.memory.standing is None and not is_standing and stated.holds(content[0].statement):
+                reason = "already_said"
+            elif any(_same(*content, *other) for other in kept):
+                reason = "near_duplicate"
+            elif _screened(hit.memory):
+                reason = "screened"
+            else:
                 kept.append(content)
                 room, standing_room = room - 1, standing_room - is_standing
         verdicts.append(Ranked(hit, not reason, reason or "kept"))
@@ -130,22 +131,14 @@ def _unfit(hit: Hit, now: float, threshold: float | None) -> str:
     return "below_threshold" if threshold is not None and hit.cosine < threshold else ""
 
 
-def _needless(new: _Compared, stated: Stated | None, kept: Sequence[_Compared]) -> str:
-    if stated is not None and stated.holds(new[0].statement):
-        return "already_said"
-    return "near_duplicate" if any(_same(*new, *other) for other in kept) else ""
-
-
 def _same(one: _Content, vector: Vector | None, other: _Content, other_vector: Vector | None) -> bool:
     if one.telling != other.telling or not (one.names <= other.words and other.names <= one.words):
         return False
     if len(one.words & other.words) >= SAME_WORDS * max(len(one.words | other.words), 1):
         return True
-    return vector is not None and other_vector is not None and _cosine(vector, other_vector) > SAME_VECTORS
-
-
-def _cosine(one: Vector, other: Vector) -> float:
-    return float(one.dot(other)) if one.shape == other.shape else 0.0
+    if vector is None or other_vector is None or vector.shape != other_vector.shape:
+        return False
+    return float(vector.dot(other_vector)) > SAME_VECTORS
 
 
 def _told_apart_by(content: str, said: frozenset[str]) -> frozenset[str]:
@@ -181,7 +174,9 @@ def statement(text: str) -> str:
     """A text folded: words only, in the first person, so that "User lives in Boston." and "I live in Boston" are the
     same. Empty where it has none."""
     line = _PERSON.sub(lambda person: _FIRST_PERSON[person[0].removeprefix("the ")], text.casefold().replace("’", "'"))
-    return " ".join(map(_agreed, words(negations_apart(line))))
+    # The verb of "user" as that of "I". No stem, which has no tense: who lived in Rome does not live in Rome.
+    said = words(negations_apart(line))
+    return " ".join(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in said)
 
 
 class Stated:
@@ -215,8 +210,3 @@ def _stated_by(text: str) -> Iterator[str]:
 
 
 _statements = Remembered(lambda text: frozenset(map(hash, _stated_by(text))))
-
-
-def _agreed(word: str) -> str:
-    """The verb of "user" as that of "I". No stem, which has no tense: who lived in Rome does not live in Rome."""
-    return word[:-1] if len(word) > 3 and word.endswith("s") else word

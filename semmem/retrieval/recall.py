@@ -63,14 +63,13 @@ follows waits for the same load, and has all of its time still."""
 class RecallRules:
     """How memories are chosen and shown. ``threshold`` is a cosine; None: the calibrated decision. At most ``limit``
     are shown, of which ``standing_max`` standing ones, unless the request has a limit of its own; ``profile_max`` of
-    those that a question about the user as a person lists.
-    ``user_role_models`` (names or patterns like ``*/o1-*``) refuse a system message.
+    those that a question about the user as a person lists. ``user_role_models`` (names or patterns like ``*/o1-*``)
+    refuse a system message.
 
     ``scope``: ``user`` reads all of the user's memories, ``project`` those of the named project and of none or, when
     none is named, all, ``session`` of these only what was learnt in the session that asks.
 
-    The two timeouts together are the request phase's: the store keeps its own time however long embedding took.
-    """
+    The two timeouts together are the request phase's: the store keeps its own time however long embedding took."""
 
     limit: int = 5
     standing_max: int = 5
@@ -119,8 +118,7 @@ class Preview:
     ``budget`` where there was no room left. ``text`` is the block, ``tokens`` its size, estimated. ``request``: what
     was decided of the question as a whole, where that is calibrated. ``unembedded``: EMBEDDER_BUSY or EMBEDDER_DOWN
     where it was searched for by words for want of a vector. ``before``: what is in the prompt already, and is not in
-    ``text`` again unless it is ``compacted``: then it would go, for together they have no room.
-    """
+    ``text`` again unless it is ``compacted``: then it would go, for together they have no room."""
 
     query: str
     reason: str
@@ -152,11 +150,10 @@ class Recall:
 
     ``decision`` says which memories a question shows. Searched is announced for every search. ``writer`` and
     ``reranking`` are optional models; both fall back by themselves. ``fence`` marks blocks and recognises them; None:
-    with a key that only this object knows. ``spawn`` starts the task that embeds a question while something
-    else is done; None: nothing is done meanwhile. ``past``: former conversations, for questions that ask for them; None
-    where none are kept. ``passages``: what was said, for questions that memories do not answer. ``changes``: which were
-    said back.
-    """
+    with a key that only this object knows. ``spawn`` starts the task that embeds a question while something else is
+    done; None: nothing is done meanwhile. ``past``: former conversations, for questions that ask for them; None where
+    none are kept. ``passages``: what was said, for questions that memories do not answer. ``changes``: which were said
+    back."""
 
     memories: HotMemories
     embedder: Embedder
@@ -187,10 +184,8 @@ class Recall:
 
     def begin(self, question: Question) -> Begun:
         """Begin to search, or the reason not to, as far as it is known before the turn is. Of its scope only the user
-        is asked. To be closed.
-
-        Where a tool loop goes on nothing is embedded before ``finish``: it may have its block already.
-        """
+        is asked. To be closed. Where a tool loop goes on nothing is embedded before ``finish``: it may have its block
+        already."""
         with spans.step("semmem.decide") as span:
             reason, text = self._reason(question), ""
             if reason is None:
@@ -221,18 +216,21 @@ class Recall:
 
     async def finish(self, question: Question, begun: Begun, before: Before = NOTHING) -> Recalled:
         """The relevant memories that are not in the prompt. When the question cannot be embedded, what shares words
-        with it, or the newest.
-
-        Raises StoreError. The question's deadline is extended once, before models are called that take longer than a
-        search.
-        """
+        with it, or the newest. Raises StoreError. The question's deadline is extended once, before models are called
+        that take longer than a search."""
         if begun.outcome is not None:
             return Recalled(begun.outcome)
         query = self._query(question, begun.text, self.rules.strategy)
         try:
             return await self._search_by_meaning(question, query, begun, before)
         except EmbedderError as error:
-            return await self._by_words(question, query, before, error)
+            with spans.step(spans.SEARCH_MEMORY) as span:
+                found = await find_by_words(self.memories, query, timeout_s=self.rules.store_timeout_s)
+                _tell(span, found)
+            talks = await self._talks(question, None)
+            kept = [*talks, *_kept(self._ranked(question, found))]
+            outcome = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.DEGRADED
+            return self._recalled(question, kept, outcome, _unembedded(error), before, found.index)
 
     async def preview(
         self,
@@ -244,23 +242,20 @@ class Recall:
         before: Before = NOTHING,
     ) -> Preview:
         """What a request with this question would recall, by the same path, also where it would not be searched for.
-
         ``is_lookup``: somebody searches the memories themselves, and is given the best of them. ``tokens_max``: another
-        budget than the configured one, for ``before`` too. Raises StoreError.
-        """
+        budget than the configured one, for ``before`` too. Raises StoreError."""
         text = build_query(question.conversation, chars_max=self.rules.query_chars_max)
         query = self._query(question, text, strategy or self.rules.strategy)
         if is_lookup:
             query = replace(query, is_lookup=True, threshold=question.conversation.controls.threshold)
         reason: str | None = self.skips(question)
-        vector: Vector | None
+        vector: Vector | None = None
         unembedded: Outcome | None = None
         try:
             vector = await embed_query(self.embedder, query.text, timeout_s=self.rules.embed_timeout_s)
             found = await self._found(question, query, vector)
         except EmbedderError as error:
-            vector = None
-            unembedded = _unembedded(error)
+            vector, unembedded = None, _unembedded(error)
             by_words = replace(query, strategy=Strategy.KEYWORD)
             found = await find_by_words(self.memories, by_words, timeout_s=self.rules.store_timeout_s)
         ranked = self._ranked(question, found)
@@ -278,19 +273,10 @@ class Recall:
             structs.replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id in left_out else one
             for one in ranked
         )
-        return Preview(
-            found.query.text,
-            reason or _refusal(found) or SEARCH,
-            found.query.strategy,
-            found.path,
-            tuple(verdicts),
-            "" if block is None else block.injection.text,
-            0 if block is None else block.tokens,
-            found.candidates.request,
-            unembedded,
-            before,
-            composed.compacted,
-        )
+        text, tokens = ("", 0) if block is None else (block.injection.text, block.tokens)
+        how = found.query.text, reason or _refusal(found) or SEARCH, found.query.strategy, found.path
+        judged = found.candidates.request, unembedded
+        return Preview(*how, tuple(verdicts), text, tokens, *judged, before, composed.compacted)
 
     def _reason(self, question: Question) -> Outcome | None:
         """Why nothing is searched for, and nothing is embedded."""
@@ -337,13 +323,8 @@ class Recall:
         if (asked := self.past.asked(question.text, vector, question.now)) is None:
             return []
         with spans.step("semmem.conversations") as span:
-            found = await self.past.notes(
-                asked,
-                self._reading(question.scope),
-                apart_from=question.scope.session,
-                vector=vector,
-                until=question.deadline.at,
-            )
+            scope, session, until = self._reading(question.scope), question.scope.session, question.deadline.at
+            found = await self.past.notes(asked, scope, apart_from=session, vector=vector, until=until)
             span.note(spans.RECORD_COUNT, len(found))
         return found
 
@@ -364,7 +345,10 @@ class Recall:
         kept: list[Hit] = []
         status = "error"
         try:
-            read = None if begun.is_at_hand else self._read(query)
+            index = None
+            if begun.at_hand is None and query.strategy is not Strategy.RECENT:
+                index = self.memories.at_hand(query.scope.user)
+            read = None if index is None else read_words(index, query, self.decision)
             vector = await begun.vector()
             with spans.step(spans.SEARCH_MEMORY) as span:
                 found = await self._found(question, query, vector, cut_too=False, read=read)
@@ -380,25 +364,6 @@ class Recall:
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         otherwise = Outcome(_refusal(found) or Outcome.NO_HITS)
         return self._recalled(question, [*talks, *kept], outcome, otherwise, before, found.index)
-
-    def _read(self, query: ResolvedQuery) -> WordsRead | None:
-        """The query's words, where the user's index is here to compare them with."""
-        index = None if query.strategy is Strategy.RECENT else self.memories.at_hand(query.scope.user)
-        if index is None:
-            return None
-        return read_words(index, query, self.decision)
-
-    async def _by_words(
-        self, question: Question, query: ResolvedQuery, before: Before, error: EmbedderError
-    ) -> Recalled:
-        """Raises StoreError."""
-        with spans.step(spans.SEARCH_MEMORY) as span:
-            found = await find_by_words(self.memories, query, timeout_s=self.rules.store_timeout_s)
-            _tell(span, found)
-        talks = await self._talks(question, None)
-        kept = [*talks, *_kept(self._ranked(question, found))]
-        outcome = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.DEGRADED
-        return self._recalled(question, kept, outcome, _unembedded(error), before, found.index)
 
     async def _found(
         self,
@@ -418,15 +383,9 @@ class Recall:
             said, embed_s = question.conversation, self.rules.embed_timeout_s
             text, vector = await writer.improved(said, query.text, vector, self.embedder, embed_timeout_s=embed_s)
             query = replace(query, text=text)
+        memories, decision, timeout_s = self.memories, self.decision, self.rules.store_timeout_s
         found = await find(
-            self.memories,
-            query,
-            vector,
-            self.decision,
-            timeout_s=self.rules.store_timeout_s,
-            before=self._before,
-            cut_too=cut_too,
-            read=read,
+            memories, query, vector, decision, timeout_s=timeout_s, before=self._before, cut_too=cut_too, read=read
         )
         return await self._reranked(found)
 

@@ -3,8 +3,7 @@
 What counts is a shape: at most LABEL_WORDS_MAX words before anything that looks like a colon. In Latin letters that is
 also the shape of an ordinary note ("Budget: 500"), so there a word for a role has to be among them. In other scripts,
 and where scripts are mixed within a word, no list of words would ever be whole: there the shape alone decides, and an
-ordinary note reads "Бюджет - 500".
-"""
+ordinary note reads "Бюджет - 500"."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import repeat
@@ -123,11 +123,9 @@ def read_words(index: MemoryIndex, query: ResolvedQuery, decision: Decision) -> 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Hits, best first, and of those that have nothing to do with the question why not, by memory id.
-
-    ``standing``: ids of those with a budget of their own. ``request``: what was decided of the request as a whole,
-    where that is calibrated.
-    """
+    """Hits, best first, and of those that have nothing to do with the question why not, by memory id. ``standing``: ids
+    of those with a budget of their own. ``request``: what was decided of the request as a whole, where that is
+    calibrated."""
 
     hits: list[Hit]
     cuts: Mapping[str, str] = field(default_factory=dict)
@@ -166,10 +164,8 @@ async def find(
     read: WordsRead | None = None,
 ) -> SearchResult:
     """By the user's index where it is there in time, else by the store's own search. Raises StoreError, and
-    EmbedderBusy for a user whose memories have no vectors.
-
-    ``before``: what this decision found before. ``cut_too`` and ``read``: as for ``best_of``.
-    """
+    EmbedderBusy for a user whose memories have no vectors. ``before``: what this decision found before. ``cut_too`` and
+    ``read``: as for ``best_of``."""
     started = time.perf_counter()
     index = await memories.index(query.scope.user, wait_s=LOADING_SHARE * timeout_s)
     if index is None:
@@ -243,7 +239,11 @@ def best_of(
     scores = index.scored(read.heard, vector)
     by_words = vector is None or query.strategy is Strategy.KEYWORD
     during = None if by_words else query.during
-    verdict = _judged(query, vector, decision, scores, read)
+    if vector is None:  # what shares enough words
+        verdict = Verdict(scores.coverage >= COVERAGE_LEAST, np.zeros(len(members), dtype=np.bool_))
+    else:  # a lookup wants memories, whatever its words look like, so that they are read for it
+        wants = query.wants or query.is_lookup
+        verdict = decision.verdict(query.text, vector, index, scores, members, wants=wants, said=read.said)
     order = _order(query, scores, verdict, by_words=by_words)
     if during is not None:
         dated = index.dated(during.start - CLOCK_SLACK_S, during.end + CLOCK_SLACK_S)
@@ -263,20 +263,11 @@ def best_of(
         cuts = dict.fromkeys(_ids(index, places[~shown]), BELOW_RELEVANCE)
     hits = _by_score(_hits(index, scores, verdict, order, places))
     if asked_for is not None:
-        cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - _ids_of(hits, asked_for)}
+        of_time = {hit.memory.id for hit in hits if is_dated(hit.memory, asked_for)}
+        of_time |= {hit.memory.id for hit in hits[:NAMED_MAX] if names(hit.memory, asked_for)}
+        cuts = {memory_id: cuts[memory_id] for memory_id in cuts.keys() - of_time}
     standing = frozenset(_ids(index, places[verdict.standing[places]]))
     return Candidates(hits, cuts, standing, verdict.request)
-
-
-def _judged(
-    query: ResolvedQuery, vector: Vector | None, decision: Decision, scores: Scores, read: WordsRead
-) -> Verdict:
-    """The decision; without a vector, what shares enough words. A lookup wants memories, whatever its words look like,
-    so that they are read for it."""
-    members, wants = read.heard.members, query.wants or query.is_lookup
-    if vector is None:
-        return Verdict(scores.coverage >= COVERAGE_LEAST, np.zeros(len(members), dtype=np.bool_))
-    return decision.verdict(query.text, vector, read.index, scores, members, wants=wants, said=read.said)
 
 
 def _order(query: ResolvedQuery, scores: Scores, verdict: Verdict, *, by_words: bool) -> Floats:
@@ -305,12 +296,6 @@ def _reciprocal_ranks(scores: Floats) -> Floats:
 
 def _by_score(hits: Iterable[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: (-hit.score, hit.memory.id))
-
-
-def _ids_of(hits: Sequence[Hit], during: Interval) -> set[str]:
-    """Those of that time; only the best NAMED_MAX are read for times that they name."""
-    dated = {hit.memory.id for hit in hits if is_dated(hit.memory, during)}
-    return dated | {hit.memory.id for hit in hits[:NAMED_MAX] if names(hit.memory, during)}
 
 
 def newest(index: MemoryIndex, query: ResolvedQuery) -> Candidates:

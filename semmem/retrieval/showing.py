@@ -52,11 +52,10 @@ class Shown(Struct, frozen=True):
 
 class SessionRequest(Struct, frozen=True):
     """A request, as its ledger sees it: ``parsed`` is what will be rewritten, ``anchors`` are those of the messages in
-    the user's role that stay in it. ``turn``: the id of the turn it belongs to; ``session``: as it is called
-    whenever it began; None where that is not known. ``after``: the turn that it goes on from, where the API keeps the
-    history; ``has_words``: it brings the user's words, or those were added to it here; ``is_searched``: memories are
-    searched for it, unless it has its block already.
-    """
+    the user's role that stay in it. ``turn``: the id of the turn it belongs to; ``session``: as it is called whenever
+    it began; None where that is not known. ``after``: the turn that it goes on from, where the API keeps the history;
+    ``has_words``: it brings the user's words, or those were added to it here; ``is_searched``: memories are searched
+    for it, unless it has its block already."""
 
     question: Question
     parsed: ParsedRequest
@@ -155,7 +154,9 @@ class Showing:
         recalled = await find(before)
         if recalled.hits:
             self.note_uses(asked.question.scope.user, memories_in(recalled.hits), asked.question.now)
-        return _placed(recalled, asked)
+        place = asked.parsed.placed  # where the request has room for them
+        blocks = tuple(replace(block, injection=place(block.injection)) for block in recalled.blocks)
+        return structs.replace(recalled, blocks=blocks)
 
     async def _open(self, asked: SessionRequest, session: str) -> _Open:
         anchors, scope, said, now = asked.anchors, asked.question.scope, asked.question.conversation, asked.question.now
@@ -289,16 +290,6 @@ def _handed_on(opened: _Open) -> list[ShownBlock]:
         found.append(block)
         turn = block.after
     return [block for block in reversed(found) if block.text]
-
-
-def _placed(recalled: Recalled, asked: SessionRequest) -> Recalled:
-    """With its blocks where the request has room for them."""
-    if not recalled.blocks:
-        return recalled
-    place = asked.parsed.placed
-    return structs.replace(
-        recalled, blocks=tuple(replace(block, injection=place(block.injection)) for block in recalled.blocks)
-    )
 
 
 def _shown(recalled: Recalled, again: list[Block]) -> Shown:

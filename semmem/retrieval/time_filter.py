@@ -6,8 +6,7 @@ time ("When did I move?"); advice and plans ("What should I cook tonight?", "Wha
 helps there (a diet, an appointment) was said at another time; and times that have not begun.
 
 It is a preference, not a wall: a memory of that time gets a bonus, and the others stay. A fact of last May may have
-been told in June by somebody who never said when it was.
-"""
+been told in June by somebody who never said when it was."""
 
 from __future__ import annotations
 
@@ -49,12 +48,10 @@ _RECALLS = re.compile(r"\b(?:can|could|will|would) (?:you|u) (?:please )?(?:remi
 
 
 def time_filter(query: str, now: float) -> Interval | None:
-    """The time that a question looks back at, or None where memories of every time are wanted.
-
-    The sentence that asks must name it: people tell of yesterday before they ask for something else.
-    ``query`` is the user's own question (its first QUERY_CHARS_MAX characters are read), ``now`` seconds since the
-    epoch. Of several times the span from the first to the last.
-    """
+    """The time that a question looks back at, or None where memories of every time are wanted. The sentence that asks
+    must name it: people tell of yesterday before they ask for something else. ``query`` is the user's own question (its
+    first QUERY_CHARS_MAX characters are read), ``now`` seconds since the epoch. Of several times the span from the
+    first to the last."""
     return span((each for each in _SENTENCES.findall(query[:QUERY_CHARS_MAX]) if _looks_back(each)), now)
 
 

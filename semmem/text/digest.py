@@ -1,14 +1,37 @@
-"""Names made of texts, the same on every replica and for every try."""
+"""Names made of texts, the same on every replica and for every try; and what a text says, which is not worked out
+again: a client resends its whole history, and everybody says "thanks"."""
 
 from __future__ import annotations
 
 import struct
 from base64 import b32encode
+from collections.abc import Callable
 from hashlib import sha256
+from typing import Generic, TypeVar
 
-from semmem.text.remembered import Remembered
-
+T = TypeVar("T")
 _length = struct.Struct(">Q").pack
+
+
+class Remembered(Generic[T]):
+    """``derive`` as a function that remembers ``entries_max`` answers at most; then it begins anew. Texts are known by
+    the interpreter's own hash, keyed anew in each process: none stays here, no answer may hold one. Not for secrets."""
+
+    __slots__ = ("_answers", "_derive", "_entries_max")
+
+    def __init__(self, derive: Callable[..., T], entries_max: int = 4096) -> None:
+        self._derive = derive
+        self._entries_max = entries_max
+        self._answers: dict[int, T] = {}
+
+    def __call__(self, *texts: str) -> T:
+        key = hash(texts)
+        answer = self._answers.get(key)
+        if answer is None:
+            if len(self._answers) >= self._entries_max:
+                self._answers.clear()
+            answer = self._answers[key] = self._derive(*texts)
+        return answer
 
 
 def digest(*parts: str) -> str:

@@ -1,7 +1,6 @@
 """A text as a model would read it: look-alike letters, invisible signs, spaced words, digits for letters, encodings.
 
-Linear in the text. The readings are few and their number is fixed: nothing is gained by piling up disguises.
-"""
+Linear in the text. The readings are few and their number is fixed: nothing is gained by piling up disguises."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A fact passes when every number and every name in it was said by the user, most of its other content words were too,
 and it does not turn the only clause it rests on into its opposite. Words that merely carry a statement (user, has,
-likes, works at, ...) need no ground, because every extractor puts them in by itself.
-"""
+likes, works at, ...) need no ground, because every extractor puts them in by itself."""
 
 from __future__ import annotations
 
@@ -43,10 +42,9 @@ PREFIX_SHARE_MIN = 0.6
 
 
 class SourceText:
-    """What the user said, read once, when it is first asked for, and compared with many facts.
-
-    ``text`` is the user's text to learn from: a fact's numbers and at least one of its content words must be in it.
-    ``context`` is what the user said before: it may supply names and further words."""
+    """What the user said, read once, when it is first asked for, and compared with many facts. ``text`` is the user's
+    text to learn from: a fact's numbers and at least one of its content words must be in it. ``context`` is what the
+    user said before: it may supply names and further words."""
 
     def __init__(self, text: str, context: str = "") -> None:
         self._text = text

@@ -1,7 +1,6 @@
 """Number words and their values, one table for each language. Data only.
 
-Who reads them says which of them are numbers to it: a lone "one" is often a pronoun, "second" a unit of time.
-"""
+Who reads them says which of them are numbers to it: a lone "one" is often a pronoun, "second" a unit of time."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A logistic regression over hashed words and pairs of neighbouring words, no list of phrases: the weights come from
 ``training/train_orders.py``, which also says what they were trained on and how the two cuts were chosen. Markup that
-only a prompt has is known by its form alone. Who hides an order is read as a model would read it (``disguise``).
-"""
+only a prompt has is known by its form alone. Who hides an order is read as a model would read it (``disguise``)."""
 
 from __future__ import annotations
 
@@ -82,9 +81,7 @@ def pieces(text: str) -> Iterator[list[str]]:
 
 def tokens(sentence: str) -> list[str]:
     """Words, numbers as 0, addresses and what mixes letters and digits as one token each, the signs of code; two signs
-    each of scripts without spaces.
-
-    A name (a capital inside of a sentence) keeps its capital."""
+    each of scripts without spaces. A name (a capital inside of a sentence) keeps its capital."""
     found: list[str] = []
     for match in _TOKEN.finditer(sentence):
         token, kind = match.group(), match.lastgroup

@@ -1,8 +1,7 @@
 """What no prompt may carry: secrets, orders to a model, semmem's own delimiters. Asked before a write and at a read.
 
 A memory may reach the store without having been screened: through the API, by an import, from a version with other
-rules. So what is about to be put into a prompt is asked about again, by ``readable``.
-"""
+rules. So what is about to be put into a prompt is asked about again, by ``readable``."""
 
 from __future__ import annotations
 
@@ -25,10 +24,9 @@ VERDICTS_MAX = 8192
 
 
 def readable(memory: Memory, *, chars_max: int = 8000) -> str | None:
-    """Why a memory may not be put into a prompt, in one word, or None when it may.
-
-    ``too_long``, ``own_block``, ``secret``, ``instruction``. Somebody who released a quarantined memory has read it,
-    so it may read like an instruction. Pure; a text is looked at once and then remembered."""
+    """Why a memory may not be put into a prompt, in one word, or None when it may. ``too_long``, ``own_block``,
+    ``secret``, ``instruction``. Somebody who released a quarantined memory has read it, so it may read like an
+    instruction. Pure; a text is looked at once and then remembered."""
     if len(memory.content) > chars_max:
         return "too_long"
     key = blake2b(memory.content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -51,26 +49,17 @@ def _judge(content: str) -> str:
 
 def redact(text: str) -> str:
     """The text with every secret replaced by ``[redacted]``."""
-    for pattern in _SECRETS:
-        text = pattern.sub(_hide, text)
+    for pattern in _SECRETS:  # what introduces a secret (group ``lead``) stays
+        text = pattern.sub(lambda found: (found.groupdict().get("lead") or "") + REDACTED, text)
     text = numbers_hidden(text, REDACTED)
     text = _CARD.sub(lambda match: REDACTED if _luhn(match.group()) else match.group(), text)
-    return _LONG_WORD.sub(lambda match: REDACTED if _is_mixed(match.group()) else match.group(), text)
+    # a long word looks random when it has capitals, small letters and digits
+    return _LONG_WORD.sub(lambda word: REDACTED if all(kind.search(word[0]) for kind in _MIXED) else word[0], text)
 
 
 def is_instruction(text: str) -> bool:
     """Whether a text tries to steer a model rather than to say something about somebody."""
     return order_in(text) is not Order.NONE
-
-
-def _hide(match: re.Match[str]) -> str:
-    """Keep what introduces a secret (group ``lead``), hide the rest."""
-    return (match.groupdict().get("lead") or "") + REDACTED
-
-
-def _is_mixed(word: str) -> bool:
-    """Whether a long word looks random: it has capitals, small letters and digits."""
-    return all(kind.search(word) for kind in _MIXED)
 
 
 def _patterns(*sources: str) -> tuple[re.Pattern[str], ...]:
@@ -168,11 +157,9 @@ _SOME_DIGITS = re.compile(rf"(?:\d\D*+){{{MIXED_DIGITS_MIN}}}")
 
 
 def numbers_hidden(text: str, mark: str) -> str:
-    """The text with ``mark`` in the place of every number of an account or an identity document.
-
-    An IBAN is known by its own form (ISO 13616: the length that its country has, check digits modulo 97). Other such
-    numbers look like any number, a telephone's or an order's: they are known by the words before them
-    (account_numbers.json)."""
+    """The text with ``mark`` in the place of every number of an account or an identity document. An IBAN is known by
+    its own form (ISO 13616: the length that its country has, check digits modulo 97). Other such numbers look like any
+    number, a telephone's or an order's: they are known by the words before them (account_numbers.json)."""
     if not _SOME_DIGITS.search(text):
         return text
     for pattern in _INTRODUCED:

@@ -12,9 +12,8 @@ import Stemmer
 
 
 def stems(words: Sequence[str]) -> list[str]:
-    """What each folded word shares with its other forms: "hobbies" and "hobby" are "hobbi".
-
-    Lone surrogates, which are in no word, stay as they are, and all that comes with them."""
+    """What each folded word shares with its other forms: "hobbies" and "hobby" are "hobbi". Lone surrogates, which are
+    in no word, stay as they are, and all that comes with them."""
     try:  # a stemmer each time, in less than a microsecond: threads must not share it, and its cache would keep words
         found: list[str] = Stemmer.Stemmer("english", 0).stemWords(words)
     except UnicodeEncodeError:

@@ -34,9 +34,8 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 
 def words(text: str, *, chars_max: int | None = CHARS_MAX) -> list[str]:
-    """The text's words in its order, folded and without clitics ("user's" is "user", "don't" is "don").
-
-    A stretch without spaces is one word. ``chars_max`` None: all of the text is read."""
+    """The text's words in its order, folded and without clitics ("user's" is "user", "don't" is "don"). A stretch
+    without spaces is one word. ``chars_max`` None: all of the text is read."""
     head = text[:chars_max]
     if head.isascii():
         folded = head.lower()

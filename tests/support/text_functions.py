@@ -802,7 +802,6 @@ NEEDLESS: Mapping[str, str] = {
     "retrieval.index.regulars.Regulars.grow": _NAMES,
     "retrieval.index.regulars.Regulars.put": _NAMES,
     "retrieval.index.regulars.Regulars.visit": _NAMES,
-    "retrieval.index.sizes.of_memories": "asks for lengths, without reading",
     "retrieval.index.sizes.of_memory": "asks for lengths, without reading",
     "retrieval.block.block_of": _NAMES,
     "retrieval.decide.decision.told_kinds": _VALUES,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS, TENS
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS
 from semmem.text.words import WORD
 
 NUMBERS = {**CARDINALS, **{word: value for word, value in ORDINALS.items() if value > 3}, "dozen": 12}

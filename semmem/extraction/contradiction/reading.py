@@ -3,8 +3,7 @@ classes (words.json) that deny, end, add or put into the past. For any subject a
 
 And what two texts say literally, in any language. Vectors and synonyms guess; the words themselves do not. So a text is
 dropped only when it is another one word for word, and retired only when what it alone says is one phrase, for which the
-new text has another.
-"""
+new text has another."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from semmem.text import stop_words
 from semmem.text.number_words import CARDINALS, CHINESE_NUMERALS
 from semmem.text.quoting import unquoted
 from semmem.text.stems import IRREGULAR_VERBS, stems
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS
 from semmem.text.words import UNSPACED, negations_apart
 
 TEXT_CHARS_MAX = 500
@@ -73,7 +72,6 @@ _NAME = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z]\w+")
 @dataclass(frozen=True, slots=True)
 class Told:
     """``words`` in their order with the ``stem`` of each; ``content`` are the stems of those that are no grammar.
-
     ``owner``: the word after a leading "User's" or "my", or the first word where somebody else is the subject; empty
     when the user is."""
 
@@ -102,19 +100,10 @@ def read(text: str) -> Told:
     content = frozenset(
         stem for word, stem in zip(words, stemmed, strict=True) if word not in FUNCTION and word not in NEGATIONS
     )
-    return Told(
-        words,
-        stemmed,
-        content,
-        names & content,
-        quantities,
-        frozenset(_CALLED.get(word, word) for word in (word.removesuffix("'s") for word in words) if word in KIN),
-        _denied(words, stemmed),
-        _owner(words),
-        sum(word in NEGATIONS for word in words),
-        _marks(words),
-        bare != text,
-    )
+    kin = frozenset(_CALLED.get(word, word) for word in (word.removesuffix("'s") for word in words) if word in KIN)
+    denied, owner, marks = _denied(words, stemmed), _owner(words), _marks(words)
+    negations, quoted = sum(word in NEGATIONS for word in words), bare != text
+    return Told(words, stemmed, content, names & content, quantities, kin, denied, owner, negations, marks, quoted)
 
 
 def _marks(words: tuple[str, ...]) -> frozenset[str]:
@@ -216,7 +205,6 @@ def tokens(text: str) -> Tokens:
 
 def repeats(old: str, new: str) -> bool:
     """Whether the new text says what the old one says, word for word: articles, case and the spelling of numbers aside.
-
     Numbers, names, negations, their order and every other word are then the same, so that dropping the new text loses
     nothing. A paraphrase is not a repetition: no rule and no model knows that nothing is lost with it."""
     if max(len(old), len(new)) > TEXT_CHARS_MAX:

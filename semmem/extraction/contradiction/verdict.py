@@ -2,8 +2,7 @@
 
 First the closed forms, which hold for any subject and need no vectors; what they leave open the trained judge may
 decide, within guards: what is dropped must have the same numbers, names and negations, and nothing but one thing of
-what is retired may be missing from the new statement.
-"""
+what is retired may be missing from the new statement."""
 
 from __future__ import annotations
 
@@ -75,10 +74,9 @@ _FREE = frozenset({"to"})
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """The least cosines, of one embedding model's vectors, of statements of which one may retire the other.
-
-    ``apart``: of two without a common word, names aside: below it they are about two things, whatever the judge says,
-    which was taught pairs about one. ``beside``: of two with a word in common, where the new one announces no change.
+    """The least cosines, of one embedding model's vectors, of statements of which one may retire the other. ``apart``:
+    of two without a common word, names aside: below it they are about two things, whatever the judge says, which was
+    taught pairs about one. ``beside``: of two with a word in common, where the new one announces no change.
     ``other_names``: of what is left without their names where these are different ones: made-up names resemble each
     other, and so do the texts around them, which says nothing of what they are told for."""
 

@@ -2,8 +2,7 @@
 
 It reads what the user says in their own voice (semmem.extraction.voice): the formal features of features.py and, where
 the embedder is one that it was trained with, the clause's vector and its message's. Another one reads the features
-alone. The weights come from ``training/train_lasting.py``.
-"""
+alone. The weights come from ``training/train_lasting.py``."""
 
 from __future__ import annotations
 
@@ -19,10 +18,7 @@ import numpy.typing as npt
 from semmem.memory import MemoryType, Standing, Vector
 from semmem.ports.embedder import learnt_for
 
-SIGNATURES = (
-    "sentence-transformers/all-MiniLM-L6-v2/384/fp32",
-    "sentence-transformers/multilingual-e5-small/384/int8",
-)
+SIGNATURES = ("sentence-transformers/all-MiniLM-L6-v2/384/fp32", "sentence-transformers/multilingual-e5-small/384/int8")
 """Of the embedders whose vectors the weights were trained on; those of any other mean nothing here."""
 WEIGHTS_FILE = Path(__file__).with_name("weights.npz")
 FORM_FILE = Path(__file__).with_name("form.npz")
@@ -90,9 +86,8 @@ def _network(signature: str) -> Network:
 
 
 def judge(rows: Sequence[Sequence[float]], vectors: Sequence[Vector] | None, signature: str = "") -> list[Judgement]:
-    """A judgement for each row of one message's ``features``.
-
-    ``vectors``, one a row, are of ``signature``, one of SIGNATURES; None when there are none."""
+    """A judgement for each row of one message's ``features``. ``vectors``, one a row, are of ``signature``, one of
+    SIGNATURES; None when there are none."""
     if not rows:
         return []
     given = None if vectors is None else np.stack(list(vectors)).astype(np.float32)

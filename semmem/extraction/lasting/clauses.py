@@ -79,22 +79,11 @@ def clauses(text: str, *, clauses_max: int = CLAUSES_MAX) -> list[Clause]:
         places = _places(text, lead.said, end)
         if lead.linked and asked and [first for first, _ in places] == [lead.said]:
             asked, places = False, [(lead.said, lead.said + len(text[lead.said : places[0][1]].rstrip(" ?？")))]
-        found += [
-            Clause(
-                " ".join(text[first:last].split()),
-                number,
-                lead.written if first == lead.said else first,
-                last,
-                asked,
-                index == 0,
-                index == len(places) - 1,
-                0 <= colon < first,
-                introduced,
-                listed,
-                lead.to_keep and first == lead.said,
-            )
-            for index, (first, last) in enumerate(places)
-        ]
+        for index, (first, last) in enumerate(places):
+            said, leads = " ".join(text[first:last].split()), first == lead.said
+            begin, led, to_keep = lead.written if leads else first, 0 <= colon < first, leads and lead.to_keep
+            where = index == 0, index == len(places) - 1, led, introduced, listed
+            found.append(Clause(said, number, begin, last, asked, *where, to_keep))
     found = list(_with_requests(text, starts, found))
     half = clauses_max // 2
     return found if len(found) <= clauses_max else found[: clauses_max - half] + found[-half:]

@@ -4,8 +4,7 @@
 Of other languages than English (elsewhere_words.json) only words that are no English ones, each in the form in which it
 is met: pronouns, what is somebody's own, negations, to be and to have, words of time and of asking, and, of languages
 that leave the pronoun out, the commonest verbs of the first person. Where a script has no spaces, or glues endings to
-its words, they are looked for ``within`` the text.
-"""
+its words, they are looked for ``within`` the text."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS
 
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0400-\u04ff]")

@@ -2,8 +2,7 @@
 their vectors, their signs, and where they stand.
 
 A unit is a sentence, or the part of one before and behind a colon, a dash or a quotation: what one voice speaks. All of
-it takes linear time: every pattern is anchored or bounded.
-"""
+it takes linear time: every pattern is anchored or bounded."""
 
 from __future__ import annotations
 
@@ -96,10 +95,8 @@ def _cuts(text: str, quotes: list[tuple[int, int]]) -> list[int]:
 
 
 def quotations(text: str) -> list[tuple[int, int]]:
-    """Where somebody's words stand within quotation marks: long passages, and those in the first person.
-
-    Not nested. An apostrophe inside or behind a word opens nothing, and a single quote does not go over a line's end.
-    """
+    """Where somebody's words stand within quotation marks: long passages, and those in the first person. Not nested. An
+    apostrophe inside or behind a word opens nothing, and a single quote does not go over a line's end."""
     found = []
     start, closing = -1, ""
     for index, char in enumerate(text):
@@ -222,8 +219,8 @@ def heard(text: str, embedded: Embedded = NOTHING_EMBEDDED) -> Heard:
     vectors = [embedded.vectors.get(_said(text, unit)) for unit in found] if embedded.vectors else None
     odds = _weights(embedded.signature).odds(rows, shapes(text, found), vectors)
     highest = float(max(odds))
-    mixed = highest >= (_surely(len(found)) if len(found) > 1 else SURE_MIN)
-    mixed = mixed or any(odd >= SURE_LED for odd in odds[_led(text, found) :])
+    surely = SURE_MIN if len(found) == 1 else min(SURE_MIN, max(SURE_LEAST, SURE_EACH * (len(found) - 2)))
+    mixed = highest >= surely or any(odd >= SURE_LED for odd in odds[_led(text, found) :])
     alone = highest < DOUBTED_MIN and len(found) < UNITS_MAX and not any(unit.quoted for unit in found)
 
     def is_own(unit: Unit, odd: float) -> bool:
@@ -233,11 +230,6 @@ def heard(text: str, embedded: Embedded = NOTHING_EMBEDDED) -> Heard:
 
     own = [unit for unit, odd in zip(found, odds, strict=True) if is_own(unit, odd)]
     return Heard(_joined(text, own), alone and len(own) == len(found), mixed)
-
-
-def _surely(count: int) -> float:
-    """The least odds that one of so many units is surely somebody else's."""
-    return min(SURE_MIN, max(SURE_LEAST, SURE_EACH * (count - 2)))
 
 
 def _led(text: str, found: Sequence[Unit]) -> int:
@@ -276,11 +268,10 @@ def _weights(signature: str) -> Weights:
 
 
 class Weights:
-    """The odds that a unit of a message is not the user's own voice; what ``save`` has written.
-
-    A small recurrent network reads the units in both directions: each is its words (hashed, a vector each), its shape
-    and, where it was embedded, its vector. It was taught with some vectors missing, so it needs none. The weights come
-    from ``training/train_voice.py``."""
+    """The odds that a unit of a message is not the user's own voice; what ``save`` has written. A small recurrent
+    network reads the units in both directions: each is its words (hashed, a vector each), its shape and, where it was
+    embedded, its vector. It was taught with some vectors missing, so it needs none. The weights come from
+    ``training/train_voice.py``."""
 
     def __init__(self, file: Path) -> None:
         with np.load(file) as held:

@@ -12,8 +12,7 @@ reader's cut.
 For vectors of a model that nothing was learnt of nearness alone decides. Does anything here answer the question? Only
 the best memory is asked, and it has to be the closer where the question does not speak of whoever asks: "What is the
 date?" is near something in every store. And what else may come along? Whatever is not far behind the best, since one
-answer often lies in several memories.
-"""
+answer often lies in several memories."""
 
 from __future__ import annotations
 
@@ -97,11 +96,8 @@ class Verdict:
 
 class Decision:
     """Judges requests with one set of weights. ``trained`` None: uncalibrated, by nearness alone. ``reader`` None: by
-    the regressions alone.
-
-    ``votes``: what users said of their memories, which moves each memory's own log-odds a little, and the request's not
-    at all.
-    """
+    the regressions alone. ``votes``: what users said of their memories, which moves each memory's own log-odds a
+    little, and the request's not at all."""
 
     def __init__(
         self, trained: Trained | None = None, votes: Votes | None = None, reader: Reader | None = None
@@ -138,11 +134,9 @@ class Decision:
         wants: bool = False,
         said: RequestWords | None = None,
     ) -> Verdict:
-        """Which of the index's memories, as far as they are ``members`` (n,), this request shows.
-
-        ``wants``: somebody else has said that the request is not one of general knowledge. ``said``: what ``heard``
-        says of the text, where that is known.
-        """
+        """Which of the index's memories, as far as they are ``members`` (n,), this request shows. ``wants``: somebody
+        else has said that the request is not one of general knowledge. ``said``: what ``heard`` says of the text, where
+        that is known."""
         trained, places = self._trained, np.flatnonzero(members)
         if trained is None or not len(places) or not _is_for(trained, vector):
             told = np.array([memory.standing is not None for memory in index.memories], dtype=np.bool_)

@@ -39,9 +39,8 @@ def request_words_of(trained: Trained, text: str) -> RequestWords:
 
 
 def request_features(trained: Trained, text: str, vector: Vector, said: RequestWords | None = None) -> Floats:
-    """(REQUEST_SIZE,): the probabilities of CLASSES, whether anything is asked of memory, whom it speaks of.
-
-    ``said``: the text's words, where they were read already."""
+    """(REQUEST_SIZE,): the probabilities of CLASSES, whether anything is asked of memory, whom it speaks of. ``said``:
+    the text's words, where they were read already."""
     said = request_words_of(trained, text) if said is None else said
     features = np.empty(REQUEST_SIZE, dtype=np.float32)
     features[: len(CLASSES)] = softmax(trained.class_weights[:, :-1] @ vector + trained.class_weights[:, -1])

@@ -5,8 +5,7 @@ it wants. Beside scenes there are loose requests: of general knowledge or of no 
 of anybody's memories, and questions with the whole of somebody's memories to answer them from.
 
 The regressions on vectors are learnt first. What they say of a text that they were trained on is too sure, so the
-request's regression is learnt from halves: each half, loose requests too, judged by what the other half taught.
-"""
+request's regression is learnt from halves: each half, loose requests too, judged by what the other half taught."""
 
 from __future__ import annotations
 
@@ -90,12 +89,8 @@ def fit(
         weights = _memory_weights([case for case in cases if case.group % 2 != half], heads)
         tops += [_top(case, heads, weights) for case in cases if case.group % 2 == half]
     heads = _heads(material, embed, signature)
-    request_weights = _logistic(
-        np.stack([features for features, _, _ in tops]),
-        np.array([wants for _, wants, _ in tops]),
-        np.array([weight for _, _, weight in tops]),
-        REQUEST_STRENGTH,
-    )
+    seen, wants, counts = zip(*tops, strict=True)
+    request_weights = _logistic(np.stack(seen), np.array(wants), np.array(counts), REQUEST_STRENGTH)
     memory_weights = _memory_weights(cases, heads)
     weighed = replace(heads, memory_weights=memory_weights, request_weights=request_weights)
     return replace(weighed, memory_cut=cuts[0], request_cut=cuts[1])
@@ -118,29 +113,22 @@ def _group(text: str) -> int:
 def index_of(texts: Sequence[str], embed: Embed) -> MemoryIndex:
     """Memories with these contents, in this order."""
     vectors = embed([unquoted(text) for text in texts])  # as they are when they are stored
-    return MemoryIndex(
-        [
-            Memory(f"{place:06d}", 1, MemoryType.SEMANTIC, text, "somebody", embedding=vector)
-            for place, (text, vector) in enumerate(zip(texts, vectors, strict=True))
-        ]
-    )
+    numbered, kind = enumerate(zip(texts, vectors, strict=True)), MemoryType.SEMANTIC
+    held = (Memory(f"{at:06d}", 1, kind, text, "somebody", embedding=vector) for at, (text, vector) in numbered)
+    return MemoryIndex(list(held))
 
 
 def texts_of(material: Material) -> Iterator[str]:
     """Everything that is embedded to learn from it; some of it more than once."""
     for scene in material.scenes:
         yield from (memory["text"] for memory in scene["memories"])
-        yield from (_short(request["text"]) for request in scene["requests"])
+        yield from (request["text"][:TEXT_CHARS_MAX] for request in scene["requests"])
     yield from (text for text, _, _ in material.classes)
     yield from (text for text, _, _ in material.asking)
     yield from material.loose
     for memories, questions in material.answered:
         yield from memories
         yield from (question for question, _ in questions)
-
-
-def _short(text: str) -> str:
-    return text[:TEXT_CHARS_MAX]
 
 
 def _cases(material: Material, embed: Embed) -> Iterator[Case]:
@@ -158,7 +146,7 @@ def _cases(material: Material, embed: Embed) -> Iterator[Case]:
         for texts in [own, own + crowd] if len(own) < CROWDED_BELOW else [own]:
             held = index_of(texts, embed)
             for request in scene["requests"]:
-                yield _case(number, _short(request["text"]), held, embed, request["wanted"], len(own))
+                yield _case(number, request["text"][:TEXT_CHARS_MAX], held, embed, request["wanted"], len(own))
     for memories, questions in material.answered:
         held = index_of(memories, embed)
         for question, wanted in questions:
@@ -181,17 +169,15 @@ def _heads(material: Material, embed: Embed, signature: str) -> Trained:
     """The regressions on a text alone, without the others."""
     requests = [request for scene in material.scenes for request in scene["requests"]]
     memories = [memory for scene in material.scenes for memory in scene["memories"]]
-    classes = [(_short(request["text"]), request["class"], 3.0) for request in requests] + material.classes
-    asking = [(_short(request["text"]), _asks(request), 2.0) for request in requests] + material.asking
+    texts = [request["text"][:TEXT_CHARS_MAX] for request in requests]
+    classes = [(text, each["class"], 3.0) for text, each in zip(texts, requests, strict=True)] + material.classes
+    # a request wants memories, were they only there
+    asks = [bool(each["wanted"]) or each["class"] in ("recall", "profile") for each in requests]
+    asking = [(text, wants, 2.0) for text, wants in zip(texts, asks, strict=True)] + material.asking
     kinds = [(memory["text"], memory["kind"], 1.0) for memory in memories]
     of_vector, of_words = _asks_weights(asking, embed)
     classes_of, kinds_of = _softmax(classes, CLASSES, embed), _softmax(kinds, KINDS, embed)
     return Trained(signature, classes_of, kinds_of, of_vector, of_words, _NONE, _NONE, 0.0, 0.0)
-
-
-def _asks(request: dict[str, Any]) -> bool:
-    """Whether a request wants memories, were they only there."""
-    return bool(request["wanted"]) or request["class"] in ("recall", "profile")
 
 
 def _memory_weights(cases: Iterable[Case], heads: Trained) -> Floats:
@@ -244,11 +230,8 @@ def _asks_weights(rows: Sequence[tuple[str, bool, float]], embed: Embed) -> tupl
     texts = [text for text, _, _ in rows]
     vectors = embed(texts)
     regression = LogisticRegression(C=STRENGTH, max_iter=300, solver="liblinear")
-    regression.fit(
-        hstack([csr_matrix(vectors), _of_words(texts)]).tocsr(),
-        [wants for _, wants, _ in rows],
-        sample_weight=[weight for _, _, weight in rows],
-    )
+    _, wants, weights = zip(*rows, strict=True)
+    regression.fit(hstack([csr_matrix(vectors), _of_words(texts)]).tocsr(), list(wants), sample_weight=list(weights))
     of_vector, of_words = np.split(regression.coef_, [vectors.shape[1]], axis=1)
     return _with_bias(of_vector, regression.intercept_)[0], of_words[0].astype(np.float32)
 

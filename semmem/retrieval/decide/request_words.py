@@ -2,8 +2,7 @@
 
 A vector blurs what the form of a question tells: "when was the chimney swept" and "when was the first chimney swept"
 are neighbours. So the words and the pairs of neighbouring words count beside it, each by a weight of its own at the
-place that its spelling hashes to. There is no list of words but the pronouns, a closed class in each language.
-"""
+place that its spelling hashes to. There is no list of words but the pronouns, a closed class in each language."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 it is worth looking for memories before it is answered.
 
 A wrong skip loses a memory the user expected; a needless search costs some milliseconds and finds little. So every
-rule fires only when it is sure, and the last row is: search.
-"""
+rule fires only when it is sure, and the last row is: search."""
 
 from __future__ import annotations
 
@@ -13,18 +12,16 @@ from pathlib import Path
 
 from semmem.memory import Conversation, Role
 from semmem.retrieval.decide.request_words import speaks_of_user
-from semmem.text.remembered import Remembered
+from semmem.text.digest import Remembered
 from semmem.text.words import words
 
 SEARCH = "search"
 
 
 def decide(conversation: Conversation, *, fact: bool | None = None, tool: bool | None = None) -> str:
-    """``greeting``, ``general_fact``, ``tool_turn``, or SEARCH.
-
-    ``fact`` and ``tool`` are the verdicts of an earlier filter (a question of general knowledge; a tool will answer).
-    They replace semmem's own judgement, except that a question about the user is searched for whatever was said.
-    """
+    """``greeting``, ``general_fact``, ``tool_turn``, or SEARCH. ``fact`` and ``tool`` are the verdicts of an earlier
+    filter (a question of general knowledge; a tool will answer). They replace semmem's own judgement, except that a
+    question about the user is searched for whatever was said."""
     said = (message.text for message in reversed(conversation.messages) if message.role is Role.USER)
     text = next(said, "")
     if is_social(text):

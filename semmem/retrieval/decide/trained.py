@@ -1,8 +1,7 @@
 """What was learnt from labelled requests: the numbers behind the decision, and the files that they are kept in.
 
 They mean something for vectors of one embedding model alone, which the signature names. docs/decision.md tells what
-they were made of and what they are worth.
-"""
+they were made of and what they are worth."""
 
 from __future__ import annotations
 
@@ -76,14 +75,15 @@ class Weights:
     def save(self, file: Path) -> None:
         """The same bytes for the same numbers."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        arrays = {name: value.astype(self.precision) for name, value in values.items() if _is_array(value)}
+        numbers = values.items()
+        arrays = {name: value.astype(self.precision) for name, value in numbers if isinstance(value, np.ndarray)}
         with file.open("wb") as stream:
             np.savez_compressed(stream, allow_pickle=False, **{**values, **arrays})
 
     def _fits(self) -> bool:
         """Whether the numbers are numbers, and as many as are needed."""
         values = [getattr(self, each.name) for each in fields(self) if each.name != "signature"]
-        shapes = [value.shape for value in values if _is_array(value)]
+        shapes = [value.shape for value in values if isinstance(value, np.ndarray)]
         return shapes == self._shapes() and all(bool(np.isfinite(value).all()) for value in values)
 
     def _shapes(self) -> list[tuple[int, ...]]:
@@ -97,10 +97,6 @@ _READ: dict[str, Callable[[npt.NDArray[Any]], Any]] = {
 """What is made of an array in the file, by the field that it is for."""
 
 
-def _is_array(value: object) -> bool:
-    return isinstance(value, np.ndarray)
-
-
 @dataclass(frozen=True, slots=True)
 class Trained(Weights):
     """C classes, K kinds, E kinds of evidence, vectors of d dimensions.
@@ -109,8 +105,7 @@ class Trained(Weights):
     vector, the last column their bias. ``asks_weights`` (d + 1,) and ``word_weights`` (request_words.BUCKETS,): whether
     a request wants any memory, by its vector and its words. ``memory_weights`` and ``request_weights`` are the two
     logistic regressions of features.py, the last number their bias; ``memory_cut`` and ``request_cut`` are the least
-    log-odds of what is shown.
-    """
+    log-odds of what is shown."""
 
     writer = "semmem calibrate"
 
@@ -140,8 +135,7 @@ class Reader(Weights):
     ``request_weights`` and ``memory_weights`` (2h, d + 1): both into the space of needs, of which the first h numbers
     go through tanh, the others lose what is below 0. ``hidden_weights`` (k, 4h + E + F + 1): of the products, of the
     first h numbers of both, of the E kinds of evidence, and of the F flags of a request. ``out_weights`` (k + 1,).
-    ``cut``: the least log-odds of what is shown; ``share``: of these the reader's, the rest are the regression's.
-    """
+    ``cut``: the least log-odds of what is shown; ``share``: of these the reader's, the rest are the regression's."""
 
     writer = "training.train_reader"
 

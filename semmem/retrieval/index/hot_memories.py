@@ -59,8 +59,7 @@ class HotMemories(StoreWrapper):
     ``loads_waiting_max`` wait for it; a place among them and each reading have ``load_timeout_s``. ``staleness_s`` 0
     keeps nothing: every search loads; ``told_staleness_s`` is in its place while ``trust`` says so. ``offload`` builds
     the indexes. What ``warm`` has loaded and nothing keeps serves one search within AHEAD_S: at most as many memories
-    again, or those of one user.
-    """
+    again, or those of one user."""
 
     def __init__(
         self,

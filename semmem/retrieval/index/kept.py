@@ -41,11 +41,8 @@ class Preloaded(StrEnum):
 @dataclass(slots=True)
 class Kept:
     """``index`` None: something was written since it was built. ``read_at``: by the clock of whoever read;
-    ``doubted_at``: another process has changed them since.
-
-    ``asked``: for how many questions what was found is kept beside the index; ``shown``: the ids of memories of which
-    something is remembered since they were shown.
-    """
+    ``doubted_at``: another process has changed them since. ``asked``: for how many questions what was found is kept
+    beside the index; ``shown``: the ids of memories of which something is remembered since they were shown."""
 
     memories: dict[str, Memory]
     index: MemoryIndex | None
@@ -88,7 +85,7 @@ def built(memories: dict[str, Memory], read_at: float) -> Kept:
         is_live = memory.status is MemoryStatus.ACTIVE and stands(memory, memories)
         (live if is_live else hidden).append(memory)
     index = MemoryIndex(live, hidden)
-    return Kept(memories, index, read_at, index.bytes + sizes.of_memories(hidden))
+    return Kept(memories, index, read_at, index.bytes + sum(map(sizes.of_memory, hidden)))
 
 
 def slim(memory: Memory) -> Memory:

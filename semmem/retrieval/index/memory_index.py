@@ -1,8 +1,7 @@
 """Everything that ranking needs of one user's live memories: their vectors, their words, their order in time.
 
 Nothing here waits or reads anything: an index is built in a worker thread and asked on the event loop. The formula and
-the figures behind the constants are in docs/quality.md, "How memories are ranked".
-"""
+the figures behind the constants are in docs/quality.md, "How memories are ranked"."""
 
 from __future__ import annotations
 
@@ -45,6 +44,7 @@ TOP_SHARE = 0.1
 GAP_S_MAX = 3600.0
 """A longer silence ends a talk."""
 
+NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 _SPEAKER = re.compile(r"([^\W\d_][\w'’-]*(?: [^\W\d_][\w'’-]*)?):\s")
 _ENDS_ASKING = re.compile(r"[?？]\s*(?:\[[^\[\]]*\]\s*)?$")
 _NAME = re.compile(r"\w+(?:['’-]\w+)*")
@@ -52,12 +52,10 @@ _NAME = re.compile(r"\w+(?:['’-]\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """One row per memory, in the order of ``MemoryIndex.memories``; each array has shape (n,), float32.
-
-    ``cosine``: in [-1, 1], 0 for a memory without an embedding or without a question's vector. ``keyword``: BM25, 0 or
-    more. ``coverage``: the share of the question's words, weighted by how rare they are, that the memory holds, 0 to 1.
-    ``fused``: what orders the memories, in units of cosine. All are 0 for memories that were not to be ranked.
-    """
+    """One row per memory, in the order of ``MemoryIndex.memories``; each array has shape (n,), float32. ``cosine``: in
+    [-1, 1], 0 for a memory without an embedding or without a question's vector. ``keyword``: BM25, 0 or more.
+    ``coverage``: the share of the question's words, weighted by how rare they are, that the memory holds, 0 to 1.
+    ``fused``: what orders the memories, in units of cosine. All are 0 for memories that were not to be ranked."""
 
     cosine: Floats
     keyword: Floats
@@ -71,11 +69,9 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the words of a question alone say of each memory, one row per memory as in ``Scores``.
-
-    ``members`` (n,) are those to rank, all of them where ``is_all``. ``keyword`` and ``coverage`` as in ``Scores``;
-    ``of_pairs`` and ``of_words``, in units of cosine, are added to the cosine, ``agreement`` to what comes of that.
-    """
+    """What the words of a question alone say of each memory, one row per memory as in ``Scores``. ``members`` (n,) are
+    those to rank, all of them where ``is_all``. ``keyword`` and ``coverage`` as in ``Scores``; ``of_pairs`` and
+    ``of_words``, in units of cosine, are added to the cosine, ``agreement`` to what comes of that."""
 
     members: Mask
     is_all: bool
@@ -90,18 +86,13 @@ class MemoryIndex:
     """One user's memories, ready to be ranked. Immutable; ``memories`` are in the order of their ids.
 
     Their embeddings are made rows of ``vectors`` (n, dimension), zeros for a memory without a usable one: kept twice,
-    these would be two thirds of all that a user takes.
-    ``bytes``: what all of it takes in this process, estimated. ``lacks_vectors``: there are some memories, and none of
-    them has an embedding. ``hidden``: the user's memories that are not recalled, of which only ``of`` knows.
-    ``around``: what was said around some of them, by their ids, whose words count as theirs.
-    """
+    these would be two thirds of all that a user takes. ``bytes``: what all of it takes in this process, estimated.
+    ``lacks_vectors``: there are some memories, and none of them has an embedding. ``hidden``: the user's memories that
+    are not recalled, of which only ``of`` knows. ``around``: what was said around some of them, by their ids, whose
+    words count as theirs."""
 
     def __init__(
-        self,
-        memories: Sequence[Memory],
-        hidden: Sequence[Memory] = (),
-        *,
-        around: Mapping[str, str] = MappingProxyType({}),
+        self, memories: Sequence[Memory], hidden: Sequence[Memory] = (), *, around: Mapping[str, str] = NOTHING_SAID
     ) -> None:
         in_order = sorted(memories, key=lambda memory: memory.id)
         self._hidden = {memory.id: memory for memory in hidden}
@@ -127,7 +118,7 @@ class MemoryIndex:
         happened = (np.nan if memory.occurred_at is None else memory.occurred_at for memory in self.memories)
         self._occurred_at = np.fromiter(happened, np.float64, len(self.memories))
         of_rows = sizes.ROW_BYTES * len(self.memories) + self.vectors.nbytes + self._words.bytes
-        self.bytes = sizes.INDEX_BYTES + of_rows + sizes.of_memories(self.memories)
+        self.bytes = sizes.INDEX_BYTES + of_rows + sum(map(sizes.of_memory, self.memories))
 
     def of(self, memory_id: str) -> Memory | None:
         """The user's memory of this id, recalled or not."""
@@ -182,15 +173,9 @@ class MemoryIndex:
         match = self._words.match(terms(words(query)))
         keyword = match.keyword + self._brevity * match.related
         best = float(keyword.max(initial=0.0, where=chosen))
-        return Heard(
-            chosen,
-            bool(chosen.all()),
-            match.keyword,
-            match.coverage,
-            PAIR_WEIGHT * match.pairs,
-            np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword,
-            self._agreement(query),
-        )
+        of_words = np.float32(KEYWORD_WEIGHT / best if best > 0 else 0.0) * keyword
+        of_pairs, agreement, is_all = PAIR_WEIGHT * match.pairs, self._agreement(query), bool(chosen.all())
+        return Heard(chosen, is_all, match.keyword, match.coverage, of_pairs, of_words, agreement)
 
     def scored(self, heard: Heard, vector: Vector | None) -> Scores:
         """``heard`` of this index, with the question's vector."""
@@ -218,9 +203,8 @@ class MemoryIndex:
 
 
 def _stacked(memories: Sequence[Memory]) -> Floats:
-    """The vectors, shape (n, dimension); zeros for a memory without a finite one of the commonest length.
-
-    One NaN would otherwise reach the best score, by which every other memory is measured."""
+    """The vectors, shape (n, dimension); zeros for a memory without a finite one of the commonest length. One NaN would
+    otherwise reach the best score, by which every other memory is measured."""
     lengths = [memory.embedding.size for memory in memories if memory.embedding is not None]
     dimension = max(set(lengths), key=lambda length: (lengths.count(length), length), default=0)
     vectors = np.zeros((len(memories), dimension), dtype=np.float32)
@@ -233,10 +217,9 @@ def _stacked(memories: Sequence[Memory]) -> Floats:
 
 
 def _share(memories: Sequence[Memory], vectors: Floats) -> None:
-    """Let memories whose embeddings are rows of ``vectors`` (n, d), number by number, use these rows.
-
-    It changes no value, so it is done in place: what is remembered of a memory object (``OncePerMemory``) stays, and
-    making others would take half as long again as all the rest of an index."""
+    """Let memories whose embeddings are rows of ``vectors`` (n, d), number by number, use these rows. It changes no
+    value, so it is done in place: what is remembered of a memory object (``OncePerMemory``) stays, and making others
+    would take half as long again as all the rest of an index."""
     for place in np.flatnonzero(vectors.any(axis=1)).tolist():
         object.__setattr__(memories[place], "embedding", vectors[place])
 
@@ -299,8 +282,7 @@ class Succession:
 
     def __init__(self, memories: Sequence[Memory]) -> None:
         in_order = sorted(
-            range(len(memories)),
-            key=lambda row: (memories[row].session or "", memories[row].said_at, memories[row].id),
+            range(len(memories)), key=lambda row: (memories[row].session or "", memories[row].said_at, memories[row].id)
         )
         self._order = np.array(in_order, dtype=np.int64)
         self._talk = np.fromiter(_talks([memories[row] for row in in_order]), np.int64, len(memories))

@@ -4,8 +4,7 @@ S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cac
 user comes in by a small queue. Whoever was here again before its turn to go comes is a regular and moves to the main
 queue; who was not, goes, and only a trace stays for a while: whoever comes back by that is a regular at once. So a walk
 over all users, each once, leaves the main queue alone, where plain LRU keeps the last users of the walk and nobody
-else. Packages with this policy count entries, where one user may take a thousand times the room of another.
-"""
+else. Packages with this policy count entries, where one user may take a thousand times the room of another."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
 """What a user's memories take in this process, in bytes: counted where that is cheap, measured where it is not.
 
-The constants are of CPython 3.11 and numpy 2 on a 64-bit machine, where tests compare every sum with tracemalloc.
-"""
+The constants are of CPython 3.11 and numpy 2 on a 64-bit machine, where tests compare every sum with tracemalloc."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from sys import getsizeof
 from typing import Any
 
@@ -40,10 +39,6 @@ def of_memory(memory: Memory) -> int:
     source = memory.source
     names = (memory.id, memory.session, memory.key, source.session, source.turn, source.request_id)
     return MEMORY_BYTES + getsizeof(memory.content) + sum(map(_of_name, names)) + _of_tree(memory.metadata)
-
-
-def of_memories(memories: Iterable[Memory]) -> int:
-    return sum(map(of_memory, memories))
 
 
 def typical(memories: int, dimension: int) -> int:

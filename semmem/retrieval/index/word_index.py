@@ -3,8 +3,7 @@
 BM25 is made for all documents at once and without scipy. bm25s goes document by document, each with arrays of its own:
 for memories of a line or two some six microseconds each, a third of what it takes to make a user's index. The formula
 is its own, and so are the scores, to the last digit. It takes scipy's matrices where other libraries have brought scipy
-along; importing them in vain is 13 MB of every process and a tenth of a second of its start.
-"""
+along; importing them in vain is 13 MB of every process and a tenth of a second of its start."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from semmem.imports import as_if_absent
 from semmem.retrieval.index.sizes import INTEGER_BYTES, REAL_BYTES
 from semmem.text.number_words import CARDINALS, MULTIPLES, ORDINALS
 from semmem.text.terms import RELATED
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS
 
 with as_if_absent("scipy"):
     from bm25s.scoring import _score_idf_lucene, _score_tfc_lucene
@@ -140,21 +139,18 @@ _NO_WEIGHTS: Floats = np.empty(0, dtype=np.float32)
 
 def _pairs(stream: Rows, document: Rows, terms_count: int, documents_count: int) -> Rows:
     """Every (pair of neighbouring terms, document) once, as one number each, in order: a search finds a pair's
-    documents, and nothing has to be kept for each of thousands of pairs.
-
-    A sort lets others run meanwhile, which ``np.unique`` does not, and takes a tenth of its time."""
+    documents, and nothing has to be kept for each of thousands of pairs. A sort lets others run meanwhile, which
+    ``np.unique`` does not, and takes a tenth of its time."""
     low, high = np.minimum(stream[:-1], stream[1:]), np.maximum(stream[:-1], stream[1:])
     codes = (low * terms_count + high) * documents_count + document[:-1]
     return _counted(codes[document[:-1] == document[1:]])[0]
 
 
 def _bm25(stream: Rows, document: Rows, lengths: Rows, terms_count: int) -> tuple[Rows, Rows, Floats]:
-    """The scores of every term in every document that holds it, by Lucene's formula.
-
-    ``stream``: the terms of all documents, one after another, as numbers below ``terms_count``, at least one;
-    ``document``: whose each is; ``lengths``: of each document, in terms. Back come where each term's scores begin and
-    the last one's end (terms_count + 1,), and for each score its document, in order, and the score.
-    """
+    """The scores of every term in every document that holds it, by Lucene's formula. ``stream``: the terms of all
+    documents, one after another, as numbers below ``terms_count``, at least one; ``document``: whose each is;
+    ``lengths``: of each document, in terms. Back come where each term's scores begin and the last one's end
+    (terms_count + 1,), and for each score its document, in order, and the score."""
     count = len(lengths)
     held, frequency = _counted(stream * count + document)
     term, of = np.divmod(held, count)

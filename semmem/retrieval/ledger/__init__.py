@@ -5,5 +5,4 @@ block again, byte for byte, at the message that it was found for, and one new bl
 not shown yet. Truth goes first: where a memory in a block was erased or quarantined the session's blocks all go, once.
 
 ``anchors`` names messages, ``ledger`` keeps blocks, ``truth`` says whether they may stand. One request of a session is
-``retrieval.showing``.
-"""
+``retrieval.showing``."""

@@ -1,8 +1,7 @@
 """Names of the user's messages in a history, by which the blocks that were shown with them are found again.
 
 A message is known by its words and by what was said before it, not by its number: clients cut the oldest messages off,
-edit, branch and regenerate. Where the same words follow the same words again, their number among these counts too.
-"""
+edit, branch and regenerate. Where the same words follow the same words again, their number among these counts too."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The blocks that sessions were shown, in this process and, behind the requests, in the journal's database.
 
 A session is read from there when its history has messages that this process has not seen: after a restart, or where
-another replica was asked in between. Reading late, or not at all, costs a cold prompt.
-"""
+another replica was asked in between. Reading late, or not at all, costs a cold prompt."""
 
 from __future__ import annotations
 
@@ -108,11 +107,9 @@ class Page:
 
 @dataclass(eq=False, repr=False)
 class Ledger:
-    """``records``: None where nothing is kept beside this process. Never raises; what goes wrong is counted.
-
-    A page that was given out and is dropped meanwhile, because the user was erased, takes nothing in any more: so what
-    was read before an erasure is not kept after it.
-    """
+    """``records``: None where nothing is kept beside this process. Never raises; what goes wrong is counted. A page
+    that was given out and is dropped meanwhile, because the user was erased, takes nothing in any more: so what was
+    read before an erasure is not kept after it."""
 
     records: LedgerRecords | None = None
     rules: LedgerRules = LedgerRules()
@@ -188,7 +185,8 @@ class Ledger:
     def add(self, page: Page, block: ShownBlock) -> None:
         """Keep a block, in place of another of the same message."""
         had = page.blocks.get(block.anchor)
-        if (had is not None and _same(had, block)) or self._pages.get((page.user, page.name)) is not page:
+        same = had is not None and structs.replace(block, shown_at=had.shown_at, expires_at=had.expires_at) == had
+        if same or self._pages.get((page.user, page.name)) is not page:
             return
         self._take(page, [block])
         self._write(page, block)
@@ -217,7 +215,8 @@ class Ledger:
         for name in tuple(self._of_user.get(user, ())):
             page = self._pages[user, name]
             page.cleared += 1
-            if any(_tells(block, talk) for block in page.blocks.values()):
+            told = [each for block in page.blocks.values() for each, _ in block.memories if each.startswith(TALK_ID)]
+            if told if talk is None else talk in told:
                 self.clear(page, ERASED)
 
     def everything_changed(self) -> None:
@@ -320,12 +319,3 @@ class Ledger:
         self._writing = None
         if self._waiting and not task.cancelled():  # they came when it had just ended
             self._begin_to_write()
-
-
-def _same(had: ShownBlock, block: ShownBlock) -> bool:
-    """Whether they differ in their times alone."""
-    return structs.replace(block, shown_at=had.shown_at, expires_at=had.expires_at) == had
-
-
-def _tells(block: ShownBlock, talk: str | None) -> bool:
-    return any(each.startswith(TALK_ID) and talk in (None, each) for each, _ in block.memories)

@@ -2,8 +2,7 @@
 
 A memory that was superseded stays in its old block, and the new block says what holds now. One that nobody may see any
 more takes the block along. A memory that is not in the store was either withdrawn by the batch that says it in better
-words, and is then in its history, or was erased, and is nowhere.
-"""
+words, and is then in its history, or was erased, and is nowhere."""
 
 from __future__ import annotations
 
@@ -81,12 +80,10 @@ def unfit(block: ShownBlock, index: MemoryIndex, now: float) -> str | None:
             return EXPIRED
         if memory.status is MemoryStatus.QUARANTINED:
             return QUARANTINED
-        if memory.metadata.get(SUPERSEDED_WHY) == ASKED_TO_FORGET:
-            return ASKED_TO_FORGET
-        if memory.metadata.get(SUPERSEDED_WHY) == UNDONE:
-            return UNDONE  # what it had taken the place of holds again, and must not stand before it
-        is_active = memory.status is MemoryStatus.ACTIVE
-        if (is_active and not index.is_live(memory_id)) or memory.metadata.get(SUPERSEDED_WHY) == UNFOUNDED:
+        why, is_active = memory.metadata.get(SUPERSEDED_WHY), memory.status is MemoryStatus.ACTIVE
+        if why in (ASKED_TO_FORGET, UNDONE):  # what an undone one had taken the place of must not stand before it
+            return str(why)
+        if (is_active and not index.is_live(memory_id)) or why == UNFOUNDED:
             return UNFOUNDED  # a reflection, and what it rests on may be erased
         if is_active and readable(memory) is not None:
             return QUARANTINED
@@ -157,8 +154,9 @@ class Changes:
         members = index.members(query.scope, query.types, query.now)
         shown = {hit.memory.id for hit in kept}
         found = [index.memories[place] for place in index.changing if members[place]]
-        told = [memory for memory in found if memory.id not in shown and self._is_news(memory, query.now)]
-        news = [memory for memory in told if readable(memory) is None]
+        told = [memory for memory in found if (memory.id, memory.version) not in self._said and memory.id not in shown]
+        fresh = (memory for memory in told if 0 <= query.now - memory.said_at < SAID_BACK_S)
+        news = [memory for memory in fresh if readable(memory) is None]
         news.sort(key=lambda memory: -memory.said_at)
         return [Hit(memory, 0.0, 0.0) for memory in news[:CHANGES_MAX]]
 
@@ -167,6 +165,3 @@ class Changes:
         for hit in shown:
             if hit.memory.changes_standing:
                 self._said[hit.memory.id, hit.memory.version] = True
-
-    def _is_news(self, memory: Memory, now: float) -> bool:
-        return (memory.id, memory.version) not in self._said and 0 <= now - memory.said_at < SAID_BACK_S

@@ -1,8 +1,7 @@
 """From a conversation to the text that memories are searched with.
 
 A question that stands on its own is searched as it is. "How much?" means nothing without what came before; with the
-key terms of the messages before it, its similarity to the right memory rises from noise to certainty.
-"""
+key terms of the messages before it, its similarity to the right memory rises from noise to certainty."""
 
 from __future__ import annotations
 
@@ -62,11 +61,8 @@ _CHINESE_VAGUE = re.compile(r"^(?:多少钱?|为什么|什么时候|在?哪里?|
 
 def build_query(conversation: Conversation, *, chars_max: int = 2000) -> str:
     """The last user message, at most ``chars_max`` characters of it; key terms of earlier ones when it is vague, and
-    does not ask for all that is remembered.
-
-    Of a message that is too long its beginning and its end are kept: that is where people put the question. Empty
-    when the user has said nothing in words.
-    """
+    does not ask for all that is remembered. Of a message that is too long its beginning and its end are kept: that is
+    where people put the question. Empty when the user has said nothing in words."""
     newest_first = (message.text for message in reversed(conversation.messages) if message.role is Role.USER)
     last = _head_and_tail(next(newest_first, "").strip(), max(chars_max, _READ_CHARS_MAX))
     if is_vague(last) and not asks_for_all(last):

@@ -10,8 +10,7 @@ Looked for are forms of a few verbs of saying with "we" or "you" before them, an
 "my loaves burned at the bottom, you had something with rice, what was it" has no word for a conversation. Where it was
 learnt for the embedding model, a logistic regression on the question's vector, its words (by the place that their
 spelling hashes to), its pronouns and its form gives the log-odds that it asks for one; training/train_looks_back.py
-makes the weights.
-"""
+makes the weights."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from semmem.retrieval.time_filter import span, time_filter
 from semmem.text import stop_words
 from semmem.text.terms import terms
 from semmem.text.times import Interval
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS
 from semmem.text.words import words
 
 QUERY_CHARS_MAX = 2000
@@ -119,13 +118,10 @@ class AskedBefore:
 
 def asked_before(question: str, now: float, *, known: bool = False) -> AskedBefore | None:
     """What conversations the user's question looks for; None where its form looks for none. ``known``: it looks for
-    one, whatever its form is.
-
-    Its first QUERY_CHARS_MAX characters are read. ``now``: seconds since the epoch, for "last week".
-    """
-    asking = _looking_for_talk(question[:QUERY_CHARS_MAX])
-    if not asking and known:
-        asking = _sentences(question[:QUERY_CHARS_MAX])
+    one, whatever its form is. Its first QUERY_CHARS_MAX characters are read. ``now``: seconds since the epoch, for
+    "last week"."""
+    said = question[:QUERY_CHARS_MAX]
+    asking = _looking_for_talk(said) or (_sentences(said) if known else [])
     if not asking:
         return None
     matter = (term for sentence in asking for term in terms(words(_CHINESE_FRAME.sub(" ", sentence))))
@@ -148,18 +144,13 @@ def _looking_for_talk(question: str) -> list[str]:
     sentences = _sentences(question)
     found: dict[int, None] = {}
     for at, sentence in enumerate(sentences):
-        if not _names_talk(sentence.lower()):
+        line = sentence.lower()
+        if _AHEAD.search(line) or _AS_AGREED.search(line) or not (_ENGLISH.search(line) or _OTHERS.search(line)):
             continue
         asking = [near for near in (at, at + 1) if near < len(sentences) and _ASKS.search(sentences[near].lower())]
         if asking:
             found.update(dict.fromkeys([at, *asking[:1]]))
     return [sentences[at] for at in found]
-
-
-def _names_talk(line: str) -> bool:
-    if _AHEAD.search(line) or _AS_AGREED.search(line):
-        return False
-    return _ENGLISH.search(line) is not None or _OTHERS.search(line) is not None
 
 
 # --- what was learnt -------------------------------------------------------------------------------------------------

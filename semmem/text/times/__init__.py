@@ -6,8 +6,7 @@ with the length of the text and no faster. What could be something else ("may I"
 a version) is not a time: a wrong time hides memories, a missed one only does not help.
 
 All dates are UTC: the user's own clock is not known. Weeks begin on Monday (ISO 8601), seasons are the northern
-meteorological ones.
-"""
+meteorological ones."""
 
 from semmem.text.times.calendar import Interval, Towards
 from semmem.text.times.grammar import INTERVALS_MAX, intervals, leaning

@@ -1,4 +1,4 @@
-"""Dates and the intervals around them. Pure arithmetic; an interval outside 1900 to 2200 is None."""
+"""Dates, their names and the intervals around them. Pure arithmetic; an interval outside 1900 to 2200 is None."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ LATEST_S = datetime(YEAR_MAX, 1, 1, tzinfo=UTC).timestamp()
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+"""Monday first (ISO 8601), as everywhere here."""
 SEASONS: dict[str, tuple[int, int, int, int]] = {
     "spring": (3, 1, 6, 1),
     "summer": (6, 1, 9, 1),

@@ -69,11 +69,10 @@ def _first(of_year: OfYear, years: tuple[int, ...], fits: Callable[[Interval], b
 
 
 def intervals(text: str, now: float, *, towards: Towards = "past") -> list[Interval]:
-    """The times that ``text`` names, in its order, each once, at most INTERVALS_MAX.
-
-    ``now`` is seconds since the epoch; outside 1900 to 2200 nothing is read. ``towards`` decides what may be either
-    (see Towards); "tomorrow" and "last week" are what they are. "in two weeks" is a date only towards the future:
-    else it may be how long something took. Never raises."""
+    """The times that ``text`` names, in its order, each once, at most INTERVALS_MAX. ``now`` is seconds since the
+    epoch; outside 1900 to 2200 nothing is read. ``towards`` decides what may be either (see Towards); "tomorrow" and
+    "last week" are what they are. "in two weeks" is a date only towards the future: else it may be how long something
+    took. Never raises."""
     if not (math.isfinite(now) and EARLIEST_S <= now < LATEST_S) or not _may_name_a_time(text):
         return []
     today = datetime.fromtimestamp(now, UTC).date()

@@ -9,8 +9,7 @@ S  season or feast    K  quarter           E  decade (value: its first year)    
 D  a whole date                            Z  year and month                    N O  number, ordinal     a  one, "a"
 I  in, during         n  on                f  of         t  the                 e  beginning, end
 A  ago                H  ago (before it)   R  from now   s  since    b  before  v  after      k  every
-F  from, between      o  to, and           p  a plural noun                     , . -  themselves      ;  the rest
-"""
+F  from, between      o  to, and           p  a plural noun                     , . -  themselves      ;  the rest"""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ from pathlib import Path
 
 from semmem.text.number_words import CARDINALS, FRENCH, GERMAN, SPANISH
 from semmem.text.times import calendar
-from semmem.text.times.calendar import YEAR_MAX, YEAR_MIN, Interval
-from semmem.text.times.names import MONTHS, WEEKDAYS
+from semmem.text.times.calendar import MONTHS, WEEKDAYS, YEAR_MAX, YEAR_MIN, Interval
 
 Entry = tuple[str, object]
 

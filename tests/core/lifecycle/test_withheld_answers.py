@@ -55,7 +55,7 @@ class Talker:
         past = PastTalks(self.world.journal, timeout_s=5.0)
         asked = asked_before(question, time.time())
         assert asked is not None
-        hits = await past.notes(asked, ALICE, apart_from=NOW_HERE.session)
+        hits = await past.notes(asked, ALICE, apart_from=NOW_HERE.session, vector=None, until=None)
         return "\n".join(hit.memory.content for hit in hits)
 
     async def is_told(self) -> bool:

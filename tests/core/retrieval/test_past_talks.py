@@ -55,7 +55,7 @@ async def notes(question: str, *talks: Talk, session: str | None = "now", **reco
     past = PastTalks(ListedTalks({"ada": list(talks)}, **records), timeout_s=0.05)
     asked = asked_before(question, NOW)
     assert asked is not None
-    return [hit.memory.content for hit in await past.notes(asked, ADA, apart_from=session)]
+    return [hit.memory.content for hit in await past.notes(asked, ADA, apart_from=session, vector=None, until=None)]
 
 
 async def test_the_conversation_about_it_is_shown_with_the_users_words_in_quotes_and_the_answer_behind_them() -> None:
@@ -179,7 +179,7 @@ async def test_what_is_near_in_meaning_is_shown_without_a_shared_word_and_what_i
     for near, shown in ((vector, [BAKING.id]), (-vector, [])):
         records = ListedTalks({"ada": [BAKING, PATIO]}, vectors={BAKING.id: near})
         past = PastTalks(records, timeout_s=0.5, model="any")
-        found = await past.notes(asked, ADA, apart_from=None, vector=vector)
+        found = await past.notes(asked, ADA, apart_from=None, vector=vector, until=None)
         assert [hit.memory.id for hit in found] == shown
 
 
@@ -188,7 +188,7 @@ async def test_the_end_of_the_request_phase_is_the_end_of_looking() -> None:
     assert asked is not None
     past = PastTalks(ListedTalks({"ada": [PATIO]}, delay_s=0.05), timeout_s=60.0)
     until = asyncio.get_running_loop().time() + 0.1
-    assert await past.notes(asked, ADA, apart_from=None, until=until) == []
+    assert await past.notes(asked, ADA, apart_from=None, vector=None, until=until) == []
 
 
 @pytest.mark.parametrize(

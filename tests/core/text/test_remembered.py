@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from semmem.text.digest import digest, known_digest
-from semmem.text.remembered import Remembered
+from semmem.text.digest import Remembered, digest, known_digest
 
 
 def test_an_answer_is_worked_out_once_and_again_when_too_many_came_between() -> None:

@@ -1,8 +1,7 @@
 """Our own labelled requests: people with their memories, and what each request of theirs wants of these.
 
 Scenes are {"about", "memories": [{"text", "kind", "topics"}], "requests": [{"text", "class", "wanted"}]}, with
-``wanted`` the places of memories; sentences (sentences*.jsonl) are {"text", "class"}.
-"""
+``wanted`` the places of memories; sentences (sentences*.jsonl) are {"text", "class"}."""
 
 from __future__ import annotations
 
