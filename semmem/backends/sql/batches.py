@@ -11,19 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    Select,
-    and_,
-    case,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import ColumnElement, Row, Select, and_, case, func, insert, literal, or_, select, tuple_
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write

@@ -7,17 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    and_,
-    case,
-    distinct,
-    func,
-    literal_column,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import ColumnElement, and_, case, distinct, func, literal_column, or_, select, tuple_
 
 from semmem.backends.sql import locks
 from semmem.backends.sql.accounts import forget_answers

@@ -7,16 +7,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import (
-    Row,
-    and_,
-    bindparam,
-    case,
-    func,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import Row, and_, bindparam, case, func, or_, select, tuple_
 
 from semmem.backends.sql import locks, marks
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
