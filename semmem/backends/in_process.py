@@ -15,11 +15,9 @@ from semmem.ports.store import Collection, Described, passages_name
 
 
 class InProcessStore:
-    """A Store in a dictionary per user. Search is a matrix product over that user's own vectors.
-
-    ``dimension`` is the length of every vector; None takes it from the first vector that is put. Closing keeps the
-    memories; opening again finds them.
-    """
+    """A Store in a dictionary per user. Search is a matrix product over that user's own vectors. ``dimension`` is the
+    length of every vector; None takes it from the first vector that is put. Closing keeps the memories; opening again
+    finds them."""
 
     def __init__(self, *, dimension: int | None = None) -> None:
         self._dimension = dimension

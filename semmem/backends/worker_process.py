@@ -7,8 +7,7 @@ models are among them), and ends when the pipes close. What goes through the pip
 what is unpickled here was pickled by functions of semmem.
 
 For work that goes on when the parent was killed in the middle of it the child sets itself an alarm, which ends a
-process whatever it is busy with.
-"""
+process whatever it is busy with."""
 
 from __future__ import annotations
 

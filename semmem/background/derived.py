@@ -31,10 +31,8 @@ REFUSED_MAX = 1000
 class StateMaker:
     """Makes states one at a time. Takes jobs without waiting: of a session only the newest waits; beyond ``queue_max``
     sessions a job is dropped, and the session's next request offers it again. Where no state was kept of a session, it
-    is tried again ``again_turns`` turns later.
-
-    What waits is in memory only: a process that ends loses nothing that the next request would not bring again.
-    """
+    is tried again ``again_turns`` turns later. What waits is in memory only: a process that ends loses nothing that the
+    next request would not bring again."""
 
     making: Making
     known: KnownStates

@@ -106,11 +106,9 @@ class ActiveUsers(Protocol):
 
 @dataclass(eq=False)
 class Warming:
-    """Loads at most ``users_max`` users, the latest active first, until there is room for no more.
-
-    One at a time, when no request waits for a load, and resting as long after each as it took: at most half of one core
-    and of the store's time, for as long as it takes. ``counts``: how many ended how.
-    """
+    """Loads at most ``users_max`` users, the latest active first, until there is room for no more. One at a time, when
+    no request waits for a load, and resting as long after each as it took: at most half of one core and of the store's
+    time, for as long as it takes. ``counts``: how many ended how."""
 
     memories: HotMemories
     active: ActiveUsers

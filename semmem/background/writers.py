@@ -114,13 +114,10 @@ def nobody_learns(_opened: Sequence[Turn], _closed: Sequence[TurnClosed]) -> Non
 
 @dataclass(eq=False)
 class JournalWriter(WriteBehind[Turn | TurnClosed]):
-    """Writes halves of turns behind the requests, many in one commit.
-
-    ``offer`` never waits. A half waits at most ``interval_s`` for company. When the journal fails, halves are kept and
-    tried again; beyond ``queue_max`` new ones are dropped and counted (``dropped``), since memory only adds. What says
-    that words are not to be kept has as much room again: without it they would be kept. ``committed`` is told of halves
-    once they are safe.
-    """
+    """Writes halves of turns behind the requests, many in one commit. ``offer`` never waits. A half waits at most
+    ``interval_s`` for company. When the journal fails, halves are kept and tried again; beyond ``queue_max`` new ones
+    are dropped and counted (``dropped``), since memory only adds. What says that words are not to be kept has as much
+    room again: without it they would be kept. ``committed`` is told of halves once they are safe."""
 
     what = "journal write"
     level = logging.ERROR
@@ -149,11 +146,9 @@ class JournalWriter(WriteBehind[Turn | TurnClosed]):
         return True
 
     def forget(self, what: Forgetting) -> tuple[int, list[str]]:
-        """Drop the halves of erased turns; how many, and the turns of which nothing is left here.
-
-        That their words were said is still written, as bare places: whoever is sent them again shall know them.
-        Those that are being committed at this moment are not tried again; the journal decides about this try.
-        """
+        """Drop the halves of erased turns; how many, and the turns of which nothing is left here. That their words were
+        said is still written, as bare places: whoever is sent them again shall know them. Those that are being
+        committed at this moment are not tried again; the journal decides about this try."""
         erased = {half.id for half in self._waiting if isinstance(half, Turn) and what.covers_turn(half)}
         erased -= {half.id for half in self._waiting if isinstance(half, Turn) and not what.covers_turn(half)}
         gone = [half for half in self._waiting if _is_of(half, what, erased)]
@@ -234,10 +229,8 @@ class ConversationRecording(Protocol):
 @dataclass(eq=False)
 class ConversationWriter(_Expiring[tuple[SaidHalf, float]]):
     """Writes every ``interval_s``; at most ``queue_bytes_max`` bytes wait, further halves are dropped. Halves wait on
-    whose turn is not in the journal yet. Forgets what is older than ``retention_s``.
-
-    ``missed`` counts halves that were not kept, ``removed`` what went again, both by reason; ``written`` messages.
-    """
+    whose turn is not in the journal yet. Forgets what is older than ``retention_s``. ``missed`` counts halves that were
+    not kept, ``removed`` what went again, both by reason; ``written`` messages."""
 
     what = "write conversations"
     batch_max, retry_s = HALVES_MAX, HALVES_RETRY_S

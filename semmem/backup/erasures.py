@@ -1,7 +1,6 @@
 """Marks of erasures as a file: what a backup has to be given when it is put back, and cannot hold itself.
 
-Digests and times; nobody reads from it who was erased, only whether a name that he knows was.
-"""
+Digests and times; nobody reads from it who was erased, only whether a name that he knows was."""
 
 from __future__ import annotations
 

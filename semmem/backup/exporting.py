@@ -40,9 +40,7 @@ class Everybody:
 @dataclass(eq=False, repr=False)
 class Exports:
     """``store`` as requests see it: what is being erased is not in it. ``dimension`` and ``signature`` of its vectors.
-
-    Each user is one moment, all of them are not: who changes memories meanwhile is in it before or after.
-    """
+    Each user is one moment, all of them are not: who changes memories meanwhile is in it before or after."""
 
     store: Store
     everybody: Everybody

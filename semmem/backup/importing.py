@@ -86,11 +86,9 @@ class Imports:
     wait_s: float = 30.0
 
     async def take(self, signature: str, texts: Sequence[str]) -> Imported:
-        """Import lines of a file whose vectors have this signature.
-
-        Raises WrongLine before anything is changed; Busy, StoreError, JournalError and EmbedderError when some of the
-        lines may be imported and others not: the same call again does the rest.
-        """
+        """Import lines of a file whose vectors have this signature. Raises WrongLine before anything is changed; Busy,
+        StoreError, JournalError and EmbedderError when some of the lines may be imported and others not: the same call
+        again does the rest."""
         done = Imported()
         placed = await asyncio.to_thread(_read, texts)
         for user, group in groupby(placed, key=lambda each: each.memory.user):

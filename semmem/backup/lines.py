@@ -3,8 +3,7 @@
 A first line says what the file is, a last one how much it holds; between them a line for each version of each memory,
 earlier versions before the one that is current. Every line begins with a digest of the bytes behind it, so that one
 changed byte is found with its line; a line that a person wrote may go without. Times are seconds, vectors base64 of
-32-bit floats, little-endian.
-"""
+32-bit floats, little-endian."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A backup into an empty folder of data: verified first, put together aside, and moved into place at the end.
 
 What is not finished lies in one folder, ``restoring``. While that is there nothing may be served from the data around
-it, and another restore begins anew.
-"""
+it, and another restore begins anew."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ read that user's memories before. For a while the store may show what was there 
 reading is as of now where nobody waits for it; else it is as it is, and soon done again.
 
 News are no promise. What could not be told is told as "everything may have changed" as soon as that is possible, and
-so is understood every gap in what is heard. Whatever is lost shows when copies reach their staleness.
-"""
+so is understood every gap in what is heard. Whatever is lost shows when copies reach their staleness."""
 
 from __future__ import annotations
 
@@ -95,10 +94,7 @@ class ChangeNews:
     """``changed`` is told of every write to the store. What changes within ``interval_s`` after the last word is told
     together; above ``users_max`` users as "everything". ``key``: the same on all replicas. ``settle_s``: how long a
     store may show what was there before; ``again_s``: after how long what was read meanwhile is read again.
-    ``retry_s``: first pause after a failure.
-
-    Nothing here is waited for by a request, and nothing raises.
-    """
+    ``retry_s``: first pause after a failure. Nothing here is waited for by a request, and nothing raises."""
 
     bus: NewsBus
     key: bytes

@@ -18,10 +18,8 @@ LAG_S = 10.0
 
 class Marks:
     """``hold`` hides what an erasure covers until ``release``, which may leave it hidden for some more seconds.
-
     ``clock`` is set by nobody, ``wall`` may be: an erasure that lies ahead of it was dated by a clock that was ahead,
-    and covers what was said until this process held it, not until that time comes.
-    """
+    and covers what was said until this process held it, not until that time comes."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._clock = clock

@@ -1,8 +1,7 @@
 """One at a time changes a user's memories: first in line within this process, then with a hold among all of them.
 
 The database keeps holds and batches of a user apart, across processes; but it knows no order, and many callers that ask
-again and again could keep one of them waiting for ever. So callers of one process stand in line, and one asks.
-"""
+again and again could keep one of them waiting for ever. So callers of one process stand in line, and one asks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What an erasure does not mean is written before it takes anything: a crash then leaves doubles, and no hole.
 
 All of it is done under a hold of the user, and is safe to repeat: what was written by an earlier try is there, and what
-was erased since is not written again. See semmem.lifecycle.spared.
-"""
+was erased since is not written again. See semmem.lifecycle.spared."""
 
 from __future__ import annotations
 
@@ -72,10 +71,8 @@ class Sparing:
 
     async def spare(self, what: Forgetting, hold_id: str) -> bool:
         """Write what would go with what is erased, and is not meant. ``hold_id``: of the user, empty where the erasure
-        has none. Whether all of it has vectors. Raises NotSpared, StoreError and JournalError.
-
-        What is erased by its id takes all that it said with it, and what it had replaced stays history.
-        """
+        has none. Whether all of it has vectors. Raises NotSpared, StoreError and JournalError. What is erased by its id
+        takes all that it said with it, and what it had replaced stays history."""
         if what.memory_id is not None or not (plan := await self._plan(what)):
             return True
         if hold_id:

@@ -3,8 +3,7 @@
 Whoever forgets marks the memory in the journal's database first and removes it from the store then. So a write that
 came before the removal is removed with the rest, and one that came after it finds the mark. What a crash between a
 write and that look leaves in the store, upkeep removes: the mark outlives the batch. A batch or hold that was cut off,
-since something else of the user was erased, writes no more; what it has written stays.
-"""
+since something else of the user was erased, writes no more; what it has written stays."""
 
 from __future__ import annotations
 
@@ -75,9 +74,7 @@ class Writes:
 
 async def remove(store: Store, records: WriteRecords, scope: Scope, memory_id: str) -> bool:
     """Remove a memory with all that is kept beside it; whether the store had it. Raises StoreError and JournalError.
-
     Whoever writes it at this moment looks for the mark after his write: either he sees it, or the removal sees what he
-    wrote.
-    """
+    wrote."""
     await records.forget_memories(Scope(scope.user), [memory_id], shuts_turns=False)
     return await store.forget(scope, memory_id)

@@ -2,8 +2,7 @@
 
 A listener is called on the event loop in the middle of the work: it neither waits nor raises. What it does with an
 event is its own affair (semmem.telemetry counts it, and writes the log line that goes with it); without a listener
-nothing changes. Events carry words, numbers and ids of batches, never content and never a user.
-"""
+nothing changes. Events carry words, numbers and ids of batches, never content and never a user."""
 
 from __future__ import annotations
 

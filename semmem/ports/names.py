@@ -3,8 +3,7 @@
 A name ends up as a key of caches, in the journal and in the store, so none is kept as it comes: its UTF-8 bytes are
 counted, and a name with a control character or a lone surrogate is no name. What then becomes of it depends on what it
 names. A user is refused: nobody is safer than the wrong one. A conversation, a project or an agent goes on under a
-digest, so that the same long name means the same thing in every request and on every replica.
-"""
+digest, so that the same long name means the same thing in every request and on every replica."""
 
 from __future__ import annotations
 

@@ -18,11 +18,9 @@ SUCCEEDED = frozenset({TurnEnding.ANSWERED, TurnEnding.CONTINUES})
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):
-    """What the request phase knows of a request whose answer is observed; it travels in the ticket.
-
-    ``at`` in seconds since 1970. ``user`` and ``session`` are keyed digests, the latter empty where there is none.
-    ``tokens`` is an estimate of what the model is sent. ``speaks``: it brings a new message of the user's.
-    """
+    """What the request phase knows of a request whose answer is observed; it travels in the ticket. ``at`` in seconds
+    since 1970. ``user`` and ``session`` are keyed digests, the latter empty where there is none. ``tokens`` is an
+    estimate of what the model is sent. ``speaks``: it brings a new message of the user's."""
 
     at: float
     user: str

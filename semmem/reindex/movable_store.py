@@ -3,8 +3,7 @@
 While they do, the collection that everybody reads decides what there is. Its own vectors are of a model that is not
 loaded any more: of what is read here, a memory has the vector that the new collection keeps for the same version, or
 none. Every write and every removal goes to the collection that is read first, and then to all beside it, as long as
-they are there: so does it to a former collection that is kept.
-"""
+they are there: so does it to a former collection that is kept."""
 
 from __future__ import annotations
 
@@ -37,10 +36,8 @@ class Part:
 @dataclass(eq=False, repr=False)
 class MovableStore:
     """A Store with all that backups and upkeep ask of one: Enumerable, Sweepable, Lagging, DiskBound and Purgeable.
-
     ``may_move``: whether it opens a collection of another model than the ``embedder``'s, to reindex it; else that is
-    StoreMismatch. ``wants`` is called with a user who is asked for and whose memories have no vectors yet.
-    """
+    StoreMismatch. ``wants`` is called with a user who is asked for and whose memories have no vectors yet."""
 
     collections: Collections
     embedder: Embedder
@@ -172,9 +169,7 @@ class MovableStore:
 
     async def follow(self) -> None:
         """Do what another process has done: read what it has switched to, no longer write to what it has dropped.
-
-        Raises StoreMismatch when everybody reads another model's vectors now.
-        """
+        Raises StoreMismatch when everybody reads another model's vectors now."""
         found, beside = await self.collections.found()
         if found is not None and found.name != self.live.about.name:
             if self.target is None or self.target.about.name != found.name:

@@ -6,8 +6,7 @@ erasure does not wait for holds; it marks what it takes before it removes it, an
 afterwards (``Writes``). At the end both sides are read once more.
 
 The target is read before the source, every time: then it cannot have anything newer than the source, nor miss a removal
-that the source has seen, whatever is written in between.
-"""
+that the source has seen, whatever is written in between."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@
     dropped   when somebody says so, or after ``keep_s``
 
 One process does it, the others follow. Cut off at any moment it goes on where it was: what is done twice changes
-nothing, and what was read is always right, since the former collection decides until the switch.
-"""
+nothing, and what was read is always right, since the former collection decides until the switch."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class Reindexing:
     """``moved`` is called with a user whose memories have their new vectors now, ``tell`` with a line for the log when
     it begins, waits or ends. ``lease_s``: so long nobody else takes over from a process that died. ``keep_s``: how long
     the former collection is kept, None until somebody says so. ``poll_s``: between two looks at what there is to do.
-    ``settle_s``: the longest that another process takes to notice something, 0 where there is none.
-    """
+    ``settle_s``: the longest that another process takes to notice something, 0 where there is none."""
 
     store: MovableStore
     mover: Mover

@@ -1,7 +1,6 @@
 """Content encodings of answers, decoded as they pass: bytes in, bytes out, never more at once than asked for.
 
-A few kilobytes may unpack to gigabytes. So every decoder gives its output in pieces, and the caller counts them.
-"""
+A few kilobytes may unpack to gigabytes. So every decoder gives its output in pieces, and the caller counts them."""
 
 from __future__ import annotations
 

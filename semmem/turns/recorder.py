@@ -3,8 +3,7 @@ that semmem never saw.
 
 Of several messages without an answer between them the last is the turn that the answer is observed for; the others end
 as it does. A message that is recovered from the history is closed with the answer that the client resends with it:
-that answer will not be observed any more.
-"""
+that answer will not be observed any more."""
 
 from __future__ import annotations
 
@@ -39,13 +38,11 @@ class TurnJournal(Protocol):
 
 
 class CurrentTurn(Struct, frozen=True):
-    """The turn that a request belongs to; ``scope`` has its session, where that is known.
-
-    ``opened``: the request brings words of the user's own, which begin this turn or are resent. Without them (a tool's
-    result) ``id`` is the turn whose answer the request goes on from; None where that is not known. ``messages``: those
-    that the request brings, if anybody speaks in the user's role. ``after``: the answer that they go on from, where the
-    API keeps the history; ``after_turn``: the id of that answer's turn, as far as it is known.
-    """
+    """The turn that a request belongs to; ``scope`` has its session, where that is known. ``opened``: the request
+    brings words of the user's own, which begin this turn or are resent. Without them (a tool's result) ``id`` is the
+    turn whose answer the request goes on from; None where that is not known. ``messages``: those that the request
+    brings, if anybody speaks in the user's role. ``after``: the answer that they go on from, where the API keeps the
+    history; ``after_turn``: the id of that answer's turn, as far as it is known."""
 
     scope: Scope
     id: str | None = None

@@ -121,11 +121,9 @@ class SeenMessages:
         return teller not in (None, new)
 
     async def look_up(self, asked: Sequence[UserMessage], *, first: bool = False) -> dict[str, Known]:
-        """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say.
-
-        It is asked about those that this process never saw; ``first``: about all of them, since it may know that
-        they were journalled earlier than this process heard of them.
-        """
+        """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say. It
+        is asked about those that this process never saw; ``first``: about all of them, since it may know that they were
+        journalled earlier than this process heard of them."""
         known = {said.id: self.here(said) for said in asked}
         unseen = [each for each, what in known.items() if first or what is UNSEEN]
         if not unseen or self._records is None:

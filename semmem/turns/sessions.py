@@ -1,8 +1,7 @@
 """Which session a conversation is, and which turn an answer belongs to; and the names of sessions, turns and messages,
 which every replica derives alike from the same words.
 
-A session that nobody named is called ``<key>.<start>``: a digest of its words, and when it began, in whole seconds.
-"""
+A session that nobody named is called ``<key>.<start>``: a digest of its words, and when it began, in whole seconds."""
 
 from __future__ import annotations
 
@@ -96,17 +95,12 @@ class AnsweredTurn:
 
 @dataclass(eq=False)
 class Sessions:
-    """Names the session of a conversation.
-
-    A header names it; else the API's own conversation; else the answer that the request goes on from leads to it; else
-    it is derived from its words, as ``<key>.<start>`` with a new start after ``idle_s`` seconds of silence.
-
-    The most recent ``sessions_max`` of each kind are remembered in process; beyond that, after a restart and on another
-    replica the journal is asked. A journal that does not say within ``lookup_timeout_s`` makes it a new session: no
-    turn is lost for the want of a name.
-
-    ``shared``: other replicas write the same journal, so that what is the newest of anything is asked there.
-    """
+    """Names the session of a conversation. A header names it; else the API's own conversation; else the answer that the
+    request goes on from leads to it; else it is derived from its words, as ``<key>.<start>`` with a new start after
+    ``idle_s`` seconds of silence. The most recent ``sessions_max`` of each kind are remembered in process; beyond that,
+    after a restart and on another replica the journal is asked. A journal that does not say within ``lookup_timeout_s``
+    makes it a new session: no turn is lost for the want of a name. ``shared``: other replicas write the same journal,
+    so that what is the newest of anything is asked there."""
 
     records: SessionRecords
     _: KW_ONLY
@@ -161,12 +155,9 @@ class Sessions:
             self._latest.put(digest(user, session), answered)
 
     async def latest(self, scope: Scope) -> AnsweredTurn | None:
-        """The newest answer of a session. Never raises.
-
-        It decides which turn a tool's result goes on with, and which of two equal messages is a new one, where the API
-        keeps the history: an older answer in its place would lose an answer or a turn. An answer that another replica
-        saw is known as soon as it is committed there.
-        """
+        """The newest answer of a session. Never raises. It decides which turn a tool's result goes on with, and which
+        of two equal messages is a new one, where the API keeps the history: an older answer in its place would lose an
+        answer or a turn. An answer that another replica saw is known as soon as it is committed there."""
         if not scope.session:
             return None
         here = self._latest.get(digest(scope.user, scope.session))

@@ -2,8 +2,7 @@
 
 A reflection adds to its memories and takes no one's place. It is a guess: it has to name the memories it rests on,
 bring no name and no number that they have not, and pass the screens; and it goes when any of them goes. No reflection
-is ever reflected on.
-"""
+is ever reflected on."""
 
 from __future__ import annotations
 
@@ -101,11 +100,9 @@ class Reflector(ModelWriting[ReflectionRules]):
 
 
 async def withdraw(store: Store, records: WriteRecords, memories: Sequence[Memory], *, hold_id: str, now: float) -> int:
-    """End the reflections among all of a user's memories that do not stand any more; how many. Under a hold.
-
-    Where a memory is gone for good its reflection is, too, since that may say what it said; otherwise it is superseded.
-    Raises StoreError and JournalError.
-    """
+    """End the reflections among all of a user's memories that do not stand any more; how many. Under a hold. Where a
+    memory is gone for good its reflection is, too, since that may say what it said; otherwise it is superseded. Raises
+    StoreError and JournalError."""
     everything = {memory.id: memory for memory in memories}
     writes, ended = Writes(store, records, hold_id), 0
     for memory in memories:

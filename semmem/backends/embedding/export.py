@@ -1,7 +1,6 @@
 """From a model's weights to ONNX: once per model, when it is first served, at set-up, or when an image is built.
 
-The graph is written from the weights (``bert``): nothing of PyTorch is needed, and a second is enough.
-"""
+The graph is written from the weights (``bert``): nothing of PyTorch is needed, and a second is enough."""
 
 from __future__ import annotations
 
@@ -38,10 +37,8 @@ PROBES = ["hello", "", "many words and more words " * 200]
 
 def export(model: str, root: Path, *, precision: str = "fp32") -> Exported:
     """Write ``model`` (a name or a directory) below ``root``, or find that it is there. Blocking, a second or two, and
-    as long as it takes to download a model that is not on this machine.
-
-    Raises EmbedderError: it cannot be had, or is of another kind; OSError: ``root`` cannot be written.
-    """
+    as long as it takes to download a model that is not on this machine. Raises EmbedderError: it cannot be had, or is
+    of another kind; OSError: ``root`` cannot be written."""
     if precision not in PRECISIONS:
         raise ValueError(f"precision is one of {', '.join(PRECISIONS)}")
     weights = resolve_weights(model)

@@ -45,8 +45,7 @@ class Limits(TypedDict, total=False):
 class LocalEmbedder(ABC):
     """Texts are cut to ``TEXT_CHARS_MAX`` characters before they are tokenized; the model itself reads fewer
     (all-MiniLM-L6-v2: 256 tokens). A subclass says how the model is loaded and what it makes of texts. The signature of
-    a model is ``sentence-transformers/<model>/<dimension>/<precision>``, whichever library does the work.
-    """
+    a model is ``sentence-transformers/<model>/<dimension>/<precision>``, whichever library does the work."""
 
     def __init__(self, signature: str, *, dimension: int = 384, **limits: Unpack[Limits]) -> None:
         self.signature = signature
@@ -75,8 +74,7 @@ class LocalEmbedder(ABC):
 
     def vectors(self, texts: list[str]) -> npt.NDArray[np.float32]:
         """One batch at once, as the model makes it: shape (len(texts), dimension), not of length 1. Blocking, in the
-        caller's thread; loads the model if need be. For measuring, and for comparing one library with another.
-        """
+        caller's thread; loads the model if need be. For measuring, and for comparing one library with another."""
         if not self._loaded:
             self._load()
             self._loaded = True
@@ -123,9 +121,8 @@ class MicroBatcher:
     ``workers`` threads, each taking up to ``batch_max`` texts of requests at a time, or else up to
     ``background_batch_max`` of background work, for which one worker, where there are several, is never used.
 
-    A request that its expected wait would make too late is refused at once: it can be answered without a vector, and
-    an answer after its deadline helps nobody. Of either kind at most ``queue_max`` wait. ``clock`` returns seconds.
-    """
+    A request that its expected wait would make too late is refused at once: it can be answered without a vector, and an
+    answer after its deadline helps nobody. Of either kind at most ``queue_max`` wait. ``clock`` returns seconds."""
 
     encode: Encode
     _: KW_ONLY
@@ -158,9 +155,7 @@ class MicroBatcher:
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         """The text's unit vector, read-only, shape (dimension,). ``within_s``: of a request; None: background work.
-
-        Raises EmbedderError when closed or failing, EmbedderBusy when full or, for a request, too late already.
-        """
+        Raises EmbedderError when closed or failing, EmbedderBusy when full or, for a request, too late already."""
         loop = asyncio.get_running_loop()
         caller = _Caller(text, loop.create_future(), loop)
         self._enqueue(caller, within_s)

@@ -4,8 +4,7 @@ The same vectors as PyTorch makes, to 1e-6, in a third of the time, without PyTo
 are imported when the embedder is opened.
 
 An exported model lies in a folder of its own, ``<name>.<digest of the weights>.<precision>``, made once and never
-changed: what is there is whole, and other weights of the same name lie beside it.
-"""
+changed: what is there is whole, and other weights of the same name lie beside it."""
 
 from __future__ import annotations
 
@@ -86,10 +85,8 @@ class Exported:
 
 
 def find(root: Path, model: str, precision: str) -> Exported | None:
-    """The exported ``model`` (a name or a directory) in a folder of such; of several, the newest.
-
-    Blocking: a directory is known by the digest of its weights. Raises EmbedderError where it holds none.
-    """
+    """The exported ``model`` (a name or a directory) in a folder of such; of several, the newest. Blocking: a directory
+    is known by the digest of its weights. Raises EmbedderError where it holds none."""
     found = [exported for folder in _candidates(root, model, precision) if (exported := read(folder)) is not None]
     return max(found, key=lambda exported: (exported.folder / ABOUT).stat().st_mtime, default=None)
 

@@ -85,11 +85,8 @@ class MilvusCollection:
         return layout.newest([*found, *(layout.with_cosine(row, query) for row in own)])
 
     async def _alive(self, asked: dict[str, Any], limit: int, alive: Callable[[Iterable[Row]], list[Row]]) -> list[Row]:
-        """Of the rows found, those that ``alive`` leaves.
-
-        A few more are asked for, since a memory that is being replaced has several, and many more while that was not
-        enough: each row costs, some 0.15 ms on Lite.
-        """
+        """Of the rows found, those that ``alive`` leaves. A few more are asked for, since a memory that is being
+        replaced has several, and many more while that was not enough: each row costs, some 0.15 ms on Lite."""
         wanted = min(limit + SPARE_ROWS, WINDOW_MAX)
         while True:
             params = {"params": self._index.search(wanted)}

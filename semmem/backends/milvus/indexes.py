@@ -2,8 +2,7 @@
 
 FLAT compares a request with every vector of its user. IVF_SQ8 does too, with vectors of one byte per number instead of
 four: it has a single list, because several would be searched in part, and a user's few memories may lie in the others.
-HNSW and HNSW_SQ (one byte per number) follow a graph, and may miss some.
-"""
+HNSW and HNSW_SQ (one byte per number) follow a graph, and may miss some."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ flush between the log record and the buffer of such a row deletes the record, an
 reads any more, or only in this process' memory: gone at once, or with the next kill. So writers, flushes among them,
 wait for each other here, and so does whoever drops the collection: a flush that comes later does nothing.
 
-This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them.
-"""
+This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them."""
 
 from __future__ import annotations
 

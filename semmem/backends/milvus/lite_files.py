@@ -11,8 +11,7 @@ file that holds a removed row is written again without it, one at a time; then t
 their work and go too.
 
 Killed at any moment this loses no row: a new file is on disk before the manifest names it, and the old one goes
-after that. Reads go on, and wait for one file at most. The caller lets nobody write meanwhile.
-"""
+after that. Reads go on, and wait for one file at most. The caller lets nobody write meanwhile."""
 
 from __future__ import annotations
 

@@ -10,8 +10,7 @@ Nothing is left out by that. A segment is never changed, so the users in it are 
 one key the one that was written last counts, wherever it lies, and the key names the user (``rows.row_id``): they are
 all this user's. Removed rows are told by lists that are left whole.
 
-This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them.
-"""
+This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them."""
 
 from __future__ import annotations
 

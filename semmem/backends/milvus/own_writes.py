@@ -7,8 +7,7 @@ others may have written needs a Strong read, one for each user and batch: reads 
 row older than ``SHOW_S`` is no longer added, since somebody else may have deleted it: one Strong read settles all that
 was written before it.
 
-Milvus Lite shows every write at once and needs none of this.
-"""
+Milvus Lite shows every write at once and needs none of this."""
 
 from __future__ import annotations
 
@@ -44,10 +43,8 @@ class Written:
 
 class OwnWrites:
     """The writes of the last ``settle_s`` seconds, after which every read of a server shows them. Times are
-    ``clock``'s; ``began`` is ``now()`` when the read began.
-
-    ``lags`` is False for a store that shows writes at once: nothing is kept.
-    """
+    ``clock``'s; ``began`` is ``now()`` when the read began. ``lags`` is False for a store that shows writes at once:
+    nothing is kept."""
 
     def __init__(self, *, settle_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.lags = True

@@ -5,8 +5,7 @@ nullable fields ("" and 0 mean none), no filter templates (values are quoted her
 on in one JSON field. Times are kept as whole milliseconds where they are filtered on (created, updated, expires).
 
 JSON and vectors are read by whole columns. Left alone, pymilvus decodes both cell by cell when a row is looked at, some
-20 microseconds a row: two thirds of the processor time of reading a user's memories.
-"""
+20 microseconds a row: two thirds of the processor time of reading a user's memories."""
 
 from __future__ import annotations
 
@@ -222,9 +221,7 @@ def _unused_vector(dimension: int) -> Vector:
 
 def rows_of(answer: Sequence[Row]) -> list[Row]:
     """Every row with all its fields. A vector is float32 of shape (dimension,), a row of one array of all of them.
-
-    Where another version of pymilvus keeps columns elsewhere, it decodes them itself: the same rows, later.
-    """
+    Where another version of pymilvus keeps columns elsewhere, it decodes them itself: the same rows, later."""
     columns = cast("Iterable[Column] | None", getattr(answer, "_lazy_field_data", None))
     if columns is None or not all(map(_is_known, columns)):
         return list(answer)

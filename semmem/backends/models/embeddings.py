@@ -44,12 +44,10 @@ class _Answer(msgspec.Struct):
 
 
 class HttpEmbedder:
-    """One embedding model of one server. Implements Embedder.
-
-    Whoever finds one of the ``calls_max`` calls free takes along what waits, up to ``batch_max`` texts, requests before
-    background work; a call has ``timeout_s``. One try, without a retry: a request has no time for one, and what is
-    learnt is tried again later. Of requests and of background work at most ``queue_max`` texts wait each.
-    """
+    """One embedding model of one server. Implements Embedder. Whoever finds one of the ``calls_max`` calls free takes
+    along what waits, up to ``batch_max`` texts, requests before background work; a call has ``timeout_s``. One try,
+    without a retry: a request has no time for one, and what is learnt is tried again later. Of requests and of
+    background work at most ``queue_max`` texts wait each."""
 
     def __init__(
         self,

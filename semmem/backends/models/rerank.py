@@ -25,11 +25,9 @@ class _Answer(msgspec.Struct):
 
 
 class HttpReranker:
-    """One reranking model of one server. Implements Reranker.
-
-    Sent is ``{model, query, documents, top_n}``; understood is ``{"results": [{"index", "relevance_score"}]}`` in any
-    order (``data`` in place of ``results`` too). One try, without a retry: whoever waits has an order already.
-    """
+    """One reranking model of one server. Implements Reranker. Sent is ``{model, query, documents, top_n}``; understood
+    is ``{"results": [{"index", "relevance_score"}]}`` in any order (``data`` in place of ``results`` too). One try,
+    without a retry: whoever waits has an order already."""
 
     def __init__(self, base_url: str, model: str, **options: Unpack[HttpOptions]) -> None:
         self._model = model

@@ -4,8 +4,7 @@ Every filter holds the user, and is applied by the engine. A write carries the c
 older, so replicas need no lock between them; a removal names the versions it removes.
 
 An alias says which collection everybody reads, in the client's local mode as on a server. A store that was never
-reindexed has no alias, and one collection with the plain name.
-"""
+reindexed has no alias, and one collection with the plain name."""
 
 from __future__ import annotations
 
@@ -37,11 +36,8 @@ class QdrantStore:
     """In an ``engine`` that somebody else opens and closes. ``open_timeout_s`` bounds making or checking the
     collection, ``search_timeout_s`` a search, ``read_timeout_s`` get, list, count and a search ``as_of`` a time,
     ``write_timeout_s`` one write, ``purge_timeout_s`` a purge. ``rows_per_user_max`` bounds what one user's list may
-    read: beyond it StoreError.
-
-    A write returns when it is applied, so ``as_of`` changes nothing but the deadline. Hits carry no embedding; get and
-    list do.
-    """
+    read: beyond it StoreError. A write returns when it is applied, so ``as_of`` changes nothing but the deadline. Hits
+    carry no embedding; get and list do."""
 
     engine: QdrantServer | LocalQdrant
     about: Collection

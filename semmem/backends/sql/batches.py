@@ -1,8 +1,7 @@
 """Making batches of waiting turns and leasing them.
 
 A batch that lost its holder goes before new ones, under its own id, so that a retry stores the same facts again instead
-of new ones.
-"""
+of new ones."""
 
 from __future__ import annotations
 
@@ -42,21 +41,16 @@ _ORDER = (turns.c.opened_at, turns.c.ordinal, turns.c.id)
 
 
 class SqlBatches(JournalPart):
-    """BatchQueue and BatchRecords.
-
-    A lease is held by whoever claimed the batch last, and the calls that follow name only the batch. So ``lease_s``
-    must be longer than the work. A worker that overstays cannot break what the next one does, except by giving back a
-    lease that is not its own: the first facts that are saved stay, progress only rises, the first terminal status
-    stays, and a finished or erased batch takes no more.
-    """
+    """BatchQueue and BatchRecords. A lease is held by whoever claimed the batch last, and the calls that follow name
+    only the batch. So ``lease_s`` must be longer than the work. A worker that overstays cannot break what the next one
+    does, except by giving back a lease that is not its own: the first facts that are saved stay, progress only rises,
+    the first terminal status stays, and a finished or erased batch takes no more."""
 
     @quiet_write
     def claim(self, conn: Transaction, rules: BatchRules, *, now: float) -> Batch | None:
-        """Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds.
-
-        A turn that was refused meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch
-        of which nothing is left is finished as ``empty``. A batch's turns are all of one scope.
-        """
+        """Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds. A turn that was refused
+        meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch of which nothing is left
+        is finished as ``empty``. A batch's turns are all of one scope."""
         while (free := _claimable(conn, now)) is not None:
             until = now + rules.lease_s
             conn.change(batches, batches.c.id == free, claimable_at=until, attempt=batches.c.attempt + 1)
@@ -127,10 +121,8 @@ class SqlBatches(JournalPart):
 
 
 def _finish(conn: Transaction, batch_id: str, status: str, now: float) -> None:
-    """The first status stays. What was extracted is content that nobody needs any more.
-
-    A refused turn leaves the batch, so that it can be in another one when it is asked again and answered.
-    """
+    """The first status stays. What was extracted is content that nobody needs any more. A refused turn leaves the
+    batch, so that it can be in another one when it is asked again and answered."""
     conn.change(batches, batches.c.id == batch_id, LIVE, status=status, finished_at=now, facts=None)
     learnt = case((turns.c.closing == REFUSED, None), else_=turns.c.batch_id)
     conn.change(turns, turns.c.batch_id == batch_id, IN_BATCH, done_at=now, batch_id=learnt)
@@ -178,10 +170,8 @@ def _load(conn: Transaction, batch_id: str, context_turns: int) -> Batch:
 
 
 def _keep_grounded(conn: Transaction, row: Row[Any], refused: set[str]) -> tuple[tuple[Fact, ...], int]:
-    """The saved facts without those of refused turns, and how many of the rest are applied.
-
-    Written back at once, because ``applied`` counts along the list that the next holder sees.
-    """
+    """The saved facts without those of refused turns, and how many of the rest are applied. Written back at once,
+    because ``applied`` counts along the list that the next holder sees."""
     saved = json_facts(row.facts)
     kept = tuple(fact for fact in saved if fact.turn_id not in refused)
     applied = sum(fact.turn_id not in refused for fact in saved[: row.applied])

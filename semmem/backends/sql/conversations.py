@@ -2,8 +2,7 @@
 
 The user's own words are read from the journal's turn, and whose they are. So a half whose turn is erased finds that
 out here, wherever it waited; one whose turn is not here yet waits on, and one of a turn that never comes is dropped by
-whoever brings it.
-"""
+whoever brings it."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 SQLite gives up a whole query at the first page that does not fit. Here a table is walked from its root, and a page that
 is gone costs only what it led to. The layout is SQLite's own (https://www.sqlite.org/fileformat2.html). All calls
-block; nothing is written.
-"""
+block; nothing is written."""
 
 from __future__ import annotations
 
@@ -40,11 +39,8 @@ class Walked:
 
 
 class DamagedFile:
-    """The pages of a file, and what its write-ahead log has of them that is newer.
-
-    ``log_is_damaged``: the log goes on behind a part of it that cannot be read, so that the newest commits are missing.
-    Raises OSError.
-    """
+    """The pages of a file, and what its write-ahead log has of them that is newer. ``log_is_damaged``: the log goes on
+    behind a part of it that cannot be read, so that the newest commits are missing. Raises OSError."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")

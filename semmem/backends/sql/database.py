@@ -212,11 +212,8 @@ class JournalLimits:
 
 class WatchedClock:
     """The wall clock of this process, and when it was set back: it is compared with one that nobody sets. ``wall`` and
-    ``steady``: seconds.
-
-    Times of marks and of turns are compared, so an erasure that was dated by a clock that was ahead would turn away
-    whatever is said until that time comes. That a clock was ahead shows when it is set back.
-    """
+    ``steady``: seconds. Times of marks and of turns are compared, so an erasure that was dated by a clock that was
+    ahead would turn away whatever is said until that time comes. That a clock was ahead shows when it is set back."""
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
         self.now = wall

@@ -1,8 +1,7 @@
 """Erasing what was said in a scope, what is to be erased still, and what is known of erasures that are done.
 
 The last is applied to what comes from a copy of earlier: a backup, an export, another replica's journal. Marks hold
-digests, so a copy's own names are looked up in them, and never the other way round.
-"""
+digests, so a copy's own names are looked up in them, and never the other way round."""
 
 from __future__ import annotations
 
@@ -216,10 +215,8 @@ def erasure_id(what: Forgetting) -> str:
 
 
 def _erase_turns(conn: Transaction, scope: Scope, at: float, now: float) -> Counter[str]:
-    """Everything of the scope until ``at``, and the batches and holds that have it in their hands; how many of each.
-
-    Of a turn its bare id stays until it is pruned, so that an answer that comes later is turned away.
-    """
+    """Everything of the scope until ``at``, and the batches and holds that have it in their hands; how many of each. Of
+    a turn its bare id stays until it is pruned, so that an answer that comes later is turned away."""
     # What is here and dated ahead was said before, by a clock that was ahead. Not so on a later try: it may be anew.
     ahead = now + SKEW_S if now - at < SKEW_S else math.inf
     mine = and_(within(turns, scope), or_(turns.c.opened_at <= at, turns.c.opened_at > ahead))

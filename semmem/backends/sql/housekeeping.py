@@ -125,10 +125,8 @@ class SqlHousekeeping(JournalPart):
 
     @one_read
     def counts(self, conn: Transaction) -> dict[str, int]:
-        """``open`` and ``ready`` wait; ``leased`` are in a batch; ``done``, ``refused``; ``lonely`` closed halves.
-
-        Each number comes from one partial index: done turns, which are most, are never read with their texts.
-        """
+        """``open`` and ``ready`` wait; ``leased`` are in a batch; ``done``, ``refused``; ``lonely`` closed halves. Each
+        number comes from one partial index: done turns, which are most, are never read with their texts."""
         return dict(conn.execute(_COUNTS).mappings().one())
 
     @one_read

@@ -6,8 +6,7 @@ for the disk at every commit and survives that too.
 
 What is erased is overwritten in a file, and ``purge`` empties the write-ahead log as well. Of a turn whose answer may
 still be under way the bare id stays until it is pruned, so that the answer is turned away. An answer whose question
-never arrived belongs to nobody who could be named; it goes when it is pruned.
-"""
+never arrived belongs to nobody who could be named; it goes when it is pruned."""
 
 from __future__ import annotations
 
@@ -46,13 +45,11 @@ class SqlJournal(
     SqlErasure,
     SqlHousekeeping,
 ):
-    """All parts of the journal on one database. Several processes and several objects may share it.
-
-    ``url_or_path``: a path, ``sqlite:///path`` or ``postgresql://...``; ValueError for anything else. ``password`` and
-    ``server`` are for PostgreSQL, what follows for SQLite. ``busy_timeout_s``: how long a write
-    waits for another process before it is a JournalError. ``synchronous``: see above. ``size_bytes_max``: limit of the
-    file's size, None for the disk's, beyond which writes fail until something is erased. ``clock``: this machine's.
-    """
+    """All parts of the journal on one database. Several processes and several objects may share it. ``url_or_path``: a
+    path, ``sqlite:///path`` or ``postgresql://...``; ValueError for anything else. ``password`` and ``server`` are for
+    PostgreSQL, what follows for SQLite. ``busy_timeout_s``: how long a write waits for another process before it is a
+    JournalError. ``synchronous``: see above. ``size_bytes_max``: limit of the file's size, None for the disk's, beyond
+    which writes fail until something is erased. ``clock``: this machine's."""
 
     def __init__(
         self,

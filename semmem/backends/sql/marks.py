@@ -2,8 +2,7 @@
 
 An erasure reaches what is in the file. What was said before it may still be on its way here, in the queue of this or
 another process, so each scope that was erased leaves a mark, and every half of a turn is looked at before it is
-written. A mark holds digests of names: it shall recognise a name, not tell it.
-"""
+written. A mark holds digests of names: it shall recognise a name, not tell it."""
 
 from __future__ import annotations
 
@@ -113,11 +112,9 @@ def users_forgotten_at(conn: Transaction, users: Iterable[str]) -> dict[str, flo
 
 
 def admitted(conn: Transaction, opened: Sequence[Turn]) -> list[Turn]:
-    """The turns that may be written; the door is shut for what may still come of the others.
-
-    A turn that is only resumed (its words were said in an earlier request) is written in an erased scope when it is
-    here already: then it was said after the erasure.
-    """
+    """The turns that may be written; the door is shut for what may still come of the others. A turn that is only
+    resumed (its words were said in an earlier request) is written in an erased scope when it is here already: then it
+    was said after the erasure."""
     marks = of_users(conn, {turn.scope.user for turn in opened})
     if not marks:
         return list(opened)

@@ -1,8 +1,7 @@
 """What is kept beside memories (earlier versions, what was not stored, uses, votes), and holds on users.
 
 A hold is a batch without turns. The index that keeps one user's batches apart keeps holds and batches apart as well,
-and a hold that outlives its holder is found by the next claim, which ends it as an empty batch.
-"""
+and a hold that outlives its holder is found by the next claim, which ends it as an empty batch."""
 
 from __future__ import annotations
 

@@ -52,10 +52,8 @@ class SqlRecording(JournalPart):
     turned_away = 0
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
-        """First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first.
-
-        ``Turn.answer`` is not read: answers come with their closed half.
-        """
+        """First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first. ``Turn.answer`` is not read:
+        answers come with their closed half."""
         if opened or closed:
             await self.notice_clock()
             self.turned_away += await self._record(opened, closed)
@@ -88,10 +86,8 @@ class SqlRecording(JournalPart):
 
     @one_read
     def session_start(self, conn: Transaction, user: str, session_key: str, *, seen_since: float) -> float | None:
-        """Of several sessions with this key, the one with the newest turn.
-
-        A retry of an old turn keeps its session alive as well, so it counts when the turn was last opened.
-        """
+        """Of several sessions with this key, the one with the newest turn. A retry of an old turn keeps its session
+        alive as well, so it counts when the turn was last opened."""
         asked = {"user": user, "key": session_key, "since": seen_since}
         session: str | None = _NEWEST_SESSION.run(conn, [asked]).scalar()
         return None if session is None else float(session.rpartition(".")[2])
@@ -158,11 +154,9 @@ class SqlRecording(JournalPart):
 
 
 def _opened_upsert(dialect: str) -> Any:
-    """The earliest opening stays. Later ones only show that the session is alive.
-
-    An id that another user or session already has is not a retry, and an erased one stays erased. What is in a batch
-    keeps its project and agent, since a batch has only one.
-    """
+    """The earliest opening stays. Later ones only show that the session is alive. An id that another user or session
+    already has is not a retry, and an erased one stays erased. What is in a batch keeps its project and agent, since a
+    batch has only one."""
     statement = upsert_into(dialect, turns)
     old, new = turns.c, statement.excluded
     earlier = tuple_(new.opened_at, new.request_id) < tuple_(old.opened_at, old.request_id)

@@ -1,8 +1,7 @@
 """A new journal out of what can be read of a damaged one. All calls block; the damaged file is only read.
 
 Tables are copied as they are, row by row. What of them is gone is counted, and what hung on it is put right: a turn
-whose batch is gone waits for another one.
-"""
+whose batch is gone waits for another one."""
 
 from __future__ import annotations
 
@@ -85,10 +84,8 @@ def is_sound(path: Path) -> bool:
 
 def salvage(damaged: Path, new: Path, *, now: float) -> Salvage:
     """Fill ``new``, a file that is not there yet, from ``damaged``; it is on the disk then. ``now``: nothing that was
-    said before and is not known here is taken from what clients resend, since it may be erased.
-
-    Raises JournalError for what is another database, or a later build's journal, and OSError.
-    """
+    said before and is not known here is taken from what clients resend, since it may be erased. Raises JournalError for
+    what is another database, or a later build's journal, and OSError."""
     _make(new)
     found, source = Salvage(), DamagedFile(damaged)
     try:

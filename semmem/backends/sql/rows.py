@@ -245,10 +245,9 @@ def json_memory(text: str) -> Memory:
 
 
 class Prepared:
-    """A statement that every commit runs: to compile it anew costs the toolkit more than the database.
-
-    ``make`` gives the statement for a dialect's name, ``names`` are the parameters that its rows bring. What else
-    the statement binds is constant. Columns of a result come as the driver gives them."""
+    """A statement that every commit runs: to compile it anew costs the toolkit more than the database. ``make`` gives
+    the statement for a dialect's name, ``names`` are the parameters that its rows bring. What else the statement binds
+    is constant. Columns of a result come as the driver gives them."""
 
     def __init__(self, make: Callable[[str], ClauseElement], names: Iterable[str]) -> None:
         self._make = make

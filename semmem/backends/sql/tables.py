@@ -9,8 +9,7 @@ waiting        opened, in no batch, not done
 leased         in a batch that is not finished
 done           ``done_at`` is set: its batch is finished, or it was refused before it was in one
 erased         ``closing`` is ERASED: only the id is left, so that a half still under way finds the door shut
-=============  ===========================================================================================
-"""
+=============  ==========================================================================================="""
 
 from __future__ import annotations
 
@@ -58,11 +57,9 @@ _BYTEWISE = postgresql.TEXT(collation="C")
 
 
 class AnyText(TypeDecorator[str]):
-    """Any Python string, also where the database takes less (NUL in PostgreSQL, lone surrogates anywhere).
-
-    JSON may carry both, and one such name or text must neither fail a whole group commit nor meet another name.
-    The escape is one to one: a backslash and four hex digits for each such character and for the backslash itself.
-    """
+    """Any Python string, also where the database takes less (NUL in PostgreSQL, lone surrogates anywhere). JSON may
+    carry both, and one such name or text must neither fail a whole group commit nor meet another name. The escape is
+    one to one: a backslash and four hex digits for each such character and for the backslash itself."""
 
     impl = Text
     cache_ok = True

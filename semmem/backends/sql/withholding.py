@@ -5,8 +5,7 @@ before it in its own conversation. So where something of a conversation is erase
 is, this answer and those behind it are withheld; then those that were shown this conversation, and so on. The record
 keeps them, as they are what was said. Only what reads for prompts leaves them out (conversation_reads.py).
 
-Nothing says that an answer does repeat it. One too many is withheld rather than one too few.
-"""
+Nothing says that an answer does repeat it. One too many is withheld rather than one too few."""
 
 from __future__ import annotations
 
