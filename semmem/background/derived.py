@@ -96,9 +96,6 @@ class StateMaker:
         return refused is not None and 0 <= job.turns - refused[1] < self.again_turns
 
 
-# --- vectors ----------------------------------------------------------------------------------------------------------
-
-
 BATCH_MAX = 32
 LOOK_S = 5.0
 """Between two looks for words without a vector, which any process may have written."""

@@ -87,9 +87,6 @@ class RecordWatch(Generic[Row]):
             await ends_within(self._look.wait(), self.refresh_s)
 
 
-# --- after a start ----------------------------------------------------------------------------------------------------
-
-
 SLICE_USERS = 100
 """After so many, one line says how far it is."""
 LOOK_S = 1.0

@@ -101,9 +101,6 @@ class WriteBehind(ABC, Generic[T]):
         return await ends_within(self._idle.wait(), timeout_s)
 
 
-# --- halves of turns -------------------------------------------------------------------------------------------------
-
-
 Committed = Callable[[Sequence[Turn], Sequence[TurnClosed]], None]
 """Is told what was committed; it neither waits nor raises."""
 
@@ -177,9 +174,6 @@ def _is_of(half: Turn | TurnClosed, what: Forgetting, erased: set[str]) -> bool:
 
 def _place(turn: Turn) -> TurnClosed:
     return TurnClosed(f"{turn.message_id}.{turn.ordinal}", TurnEnding.ERASED, turn.opened_at)
-
-
-# --- what is kept for a time -----------------------------------------------------------------------------------------
 
 
 PRUNE_EVERY_S = 3600.0

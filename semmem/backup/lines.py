@@ -94,9 +94,6 @@ Line = Header | MemoryLine | VersionLine | End
 _DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
 
-# --- out -------------------------------------------------------------------------------------------------------------
-
-
 def memory_line(memory: Memory, uses: Uses | None = None) -> bytes:
     counted = None if uses is None or not uses.count else (uses.count, uses.last_at)
     return digested(MemoryLine(_fields(memory), counted))
@@ -122,9 +119,6 @@ def _fields(memory: Memory) -> _MemoryFields:
     if memory.embedding is not None:
         fields["embedding"] = base64.b64encode(memory.embedding.astype("<f4").tobytes()).decode()
     return _MemoryFields(**fields)
-
-
-# --- in --------------------------------------------------------------------------------------------------------------
 
 
 def read_line(line: bytes) -> Line:

@@ -40,9 +40,6 @@ class Restored:
     journal: dict[str, int] = field(default_factory=dict)
 
 
-# --- the folder ------------------------------------------------------------------------------------------------------
-
-
 def is_unfinished(data_dir: Path) -> bool:
     """Whether a restore into it was begun and not finished."""
     return (data_dir / STAGING).is_dir()
@@ -77,9 +74,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-# --- what is in it ---------------------------------------------------------------------------------------------------
 
 
 async def apply_erasures(

@@ -135,8 +135,6 @@ class ChangeNews:
         """What has to be told when another process changes something."""
         self._copies = copies
 
-    # --- telling -----------------------------------------------------------------------------------------------------
-
     def changed(self, user: str, memory_id: str | None = None) -> None:
         """A write to this user's memories has ended."""
         if not self._everything:
@@ -193,8 +191,6 @@ class ChangeNews:
     def _word(self, *what: str) -> str:
         return " ".join((CHANGED, self._origin, self._key_id, *what))
 
-    # --- hearing -----------------------------------------------------------------------------------------------------
-
     def connected(self) -> None:
         """From here on every word is heard; what was said before may have been missed."""
         self._all_doubted()
@@ -244,8 +240,6 @@ class ChangeNews:
         if self._copies is not None:
             self._copies.all_changed_elsewhere()
 
-    # --- reading -----------------------------------------------------------------------------------------------------
-
     def reading(self, user: str) -> Reading:
         """The user's memories are about to be read, and may be kept: how. After that, the news are known."""
         digest = self._digest(user)
@@ -272,8 +266,6 @@ class ChangeNews:
     def _digest(self, user: str) -> str:
         name = user.encode("utf-8", "surrogatepass")
         return blake2b(name, key=self.key, digest_size=DIGEST_BYTES).hexdigest()
-
-    # --- outages -----------------------------------------------------------------------------------------------------
 
     def _gone(self, way: str, why: str) -> None:
         self._away.add(way)

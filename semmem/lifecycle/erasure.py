@@ -362,8 +362,6 @@ class Erasure:
             told += [memory, *(each for each in versions if what.memory_id is not None or means(what, each))]
         return told
 
-    # --- what was said, as it was said -------------------------------------------------------------------------------
-
     async def _said(self, scope: Scope, *, at: float) -> list[str]:
         """The ids of what ``_forget_said`` takes: prompts elsewhere may have been given it in place of memories."""
         passages = await all_passages(self.everything, scope.user)

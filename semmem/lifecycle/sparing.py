@@ -88,8 +88,6 @@ class Sparing:
         finally:
             await self.records.release(own)
 
-    # --- what is to be written ---------------------------------------------------------------------------------------
-
     async def _plan(self, what: Forgetting) -> _Plan:
         memories = await list_all(self.everything, Scope(what.scope.user), vectors=False)
         going = {memory.id: memory for memory in memories if what.covers(memory)}
@@ -136,8 +134,6 @@ class Sparing:
             return False
         state, _ = await self.records.turn_state(version.source.turn)
         return state is TurnState.REFUSED
-
-    # --- writing it --------------------------------------------------------------------------------------------------
 
     async def _write(self, plan: _Plan, hold_id: str) -> bool:
         writes, embeds = Writes(self.store, self.records, hold_id), True

@@ -22,9 +22,6 @@ def nobody_listens(_event: Event) -> None:
     """The default listener."""
 
 
-# --- the request, and its answer -------------------------------------------------------------------------------------
-
-
 class StreamOpened(Event, frozen=True):
     """Envoy opened a stream in this role (``mutate``, ``observe``)."""
 
@@ -127,9 +124,6 @@ class PromptReported(Event, frozen=True):
     cached_tokens: int
 
 
-# --- the journal, and learning ---------------------------------------------------------------------------------------
-
-
 class JournalCommitted(Event, frozen=True):
     """One group commit: ``ok`` or ``error``, and seconds."""
 
@@ -151,9 +145,6 @@ class TurnsUnread(Event, frozen=True):
     turns: int
 
 
-# --- memories --------------------------------------------------------------------------------------------------------
-
-
 class MemoriesRemoved(Event, frozen=True):
     """So many memories went for this reason; zero when it was looked for and none had to go."""
 
@@ -169,9 +160,6 @@ class ErasureEnded(Event, frozen=True):
     halves: int
     memories: int
     sentences: int = 0
-
-
-# --- other replicas --------------------------------------------------------------------------------------------------
 
 
 class ChangesTold(Event, frozen=True):
@@ -190,9 +178,6 @@ class NewsLost(Event, frozen=True):
 
 class NewsBack(Event, frozen=True):
     """They are told and heard again."""
-
-
-# --- management ------------------------------------------------------------------------------------------------------
 
 
 class ApiAnswered(Event, frozen=True):

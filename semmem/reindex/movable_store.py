@@ -54,8 +54,6 @@ class MovableStore:
     _opening: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     _writing: UnderWay = field(init=False, default_factory=UnderWay)
 
-    # --- which collections -------------------------------------------------------------------------------------------
-
     @property
     def name(self) -> str:
         """Of the first collection, by which the store is known."""
@@ -196,8 +194,6 @@ class MovableStore:
         """All of the user's memories have their new vectors, or can have none."""
         self._whole.add(user)
 
-    # --- reads -------------------------------------------------------------------------------------------------------
-
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
@@ -254,8 +250,6 @@ class MovableStore:
     async def check_room(self) -> None:
         await self.collections.check_room()
 
-    # --- writes ------------------------------------------------------------------------------------------------------
-
     async def put(self, scope: Scope, *memories: Memory) -> None:
         with self._everywhere() as parts:
             for part in parts:
@@ -291,8 +285,6 @@ class MovableStore:
     def _fitting(self, memory: Memory, part: Part) -> Memory:
         """What is written here has vectors of the embedder's model, which say nothing in another one's collection."""
         return memory if self._is_own(part.about) or memory.embedding is None else replace(memory, embedding=None)
-
-    # --- inside ------------------------------------------------------------------------------------------------------
 
     async def _with_own_vector(self, memory: Memory) -> Memory:
         """One that the target does not keep is made now."""

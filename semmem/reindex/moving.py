@@ -94,8 +94,6 @@ class Mover:
         self.store.is_whole(user)
         return Moved(difference.memories, embedded)
 
-    # --- inside ------------------------------------------------------------------------------------------------------
-
     def _target(self) -> Collection:
         if self.store.target is None:
             raise LookupError

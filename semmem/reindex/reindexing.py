@@ -66,8 +66,6 @@ class Reindexing:
     def __post_init__(self) -> None:
         self.store.wants = self.wants
 
-    # --- asked for ---------------------------------------------------------------------------------------------------
-
     def wants(self, user: str) -> None:
         """Somebody asks for the user's memories: they are next."""
         if user not in self._tried:
@@ -123,8 +121,6 @@ class Reindexing:
             await self.records.end_reindex(self.store.name)
             self.known = None
         return len(former)
-
-    # --- in the background -------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """For ever. Raises StoreMismatch when everybody reads another model's vectors now."""

@@ -177,8 +177,6 @@ class TurnRecorder:
         earlier = opened[len(chosen.recovered) : -1]
         return Ticket(turn.id, dialect, tuple(each.id for each in earlier))
 
-    # --- what the request brings -------------------------------------------------------------------------------------
-
     def _messages(self, conversation: Conversation, scope: Scope) -> UserMessages:
         return UserMessages(conversation, user=scope.user, session=scope.session or "", chars_max=self.turn_chars_max)
 
@@ -194,8 +192,6 @@ class TurnRecorder:
         if conversation.previous_id:
             return await self.sessions.answered(scope.user, conversation.previous_id)
         return await self.sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
-
-    # --- turns and their ends ----------------------------------------------------------------------------------------
 
     def _opened(self, newest: Turn, chosen: Chosen, after: str) -> list[Turn]:
         """One turn for each message that was chosen, a moment apart, the request's newest words at its own time."""

@@ -135,9 +135,6 @@ def _read(file: Path, otherwise: Any = None) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-# --- the graph -------------------------------------------------------------------------------------------------------
-
-
 def bert_graph(bert: Bert, weights: Mapping[str, Array]) -> Any:
     """The onnx.ModelProto: ``input_ids`` and ``attention_mask`` of texts to ``embedding``. Raises KeyError: a weight is
     missing; ValueError: one is not used, so this is not the model that was described."""

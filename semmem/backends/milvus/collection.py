@@ -54,8 +54,6 @@ class MilvusCollection:
         self._index = INDEXES[connection.index]
         self._rows_max = rows_max
 
-    # --- of one user -------------------------------------------------------------------------------------------------
-
     async def nearest(
         self, query: Vector, scope: Scope, types: Types, now: float, *, limit: int, as_of: float | None
     ) -> list[Row]:
@@ -113,8 +111,6 @@ class MilvusCollection:
         }
         alive = (row for row in self._own.alive(user, answer, began) if row["id"] not in own)
         return Present([*alive, *own.values()], self._rows_max, is_cut=len(answer) == limit)
-
-    # --- of anybody --------------------------------------------------------------------------------------------------
 
     async def rows(self, filter: str, fields: Sequence[str], *, limit: int, level: Consistency) -> Sequence[Row]:
         asked = {"filter": filter, "output_fields": list(fields), "limit": limit, "consistency_level": level}

@@ -95,9 +95,6 @@ def _drop_alone(drop: Method, self: Any, name: str, database_name: str = DEFAULT
         drop(self, name, database_name)
 
 
-# --- the log ---------------------------------------------------------------------------------------------------------
-
-
 def _whole_records(apply: Method, self: Any, operation: Any) -> None:
     log = self._wal
     before = [0 if sink is None else os.fstat(sink.fileno()).st_size for sink in (log._data_sink, log._delta_sink)]
@@ -119,9 +116,6 @@ def _set_aside(collection: Any, log: Any, sizes: Sequence[int]) -> None:
             os.close(null)
     collection._recovered_wal_bytes += sum(sizes)
     collection._wal = WAL(log.wal_dir, log._wal_data_schema, log._wal_delta_schema, log.number + 1)
-
-
-# --- flush and compaction --------------------------------------------------------------------------------------------
 
 
 def _room_to_flush(collection: Any) -> None:
@@ -165,9 +159,6 @@ def _refuse_aloud(delete: Method, self: Any, request: Any, context: Any) -> Any:
     if answer.status.code or answer.status.error_code:
         context.abort(grpc.StatusCode.INTERNAL, answer.status.reason)
     return answer
-
-
-# --- indexes ---------------------------------------------------------------------------------------------------------
 
 
 def _index_in_any_case(build_or_load_index: Method, self: Any, spec: Any, index_dir: str) -> None:

@@ -51,9 +51,6 @@ def install() -> None:
     MilvusServicer.ManualCompaction = _manual_compaction
 
 
-# --- damaged files ---------------------------------------------------------------------------------------------------
-
-
 def _checked(init: Method, self: Any, data_dir: str) -> None:
     """Once the folder is locked; the engine has the files only when all can be read. Prints a line for each that is
     damaged or missing. Raises DamagedFiles unless the rest can be served."""
@@ -99,9 +96,6 @@ def _is_whole(path: Path) -> bool:
     except (OSError, ValueError, pa.ArrowException):
         return False
     return True
-
-
-# --- removed rows ----------------------------------------------------------------------------------------------------
 
 
 def _manual_compaction(servicer: Any, request: Any, context: Any) -> Any:

@@ -55,8 +55,6 @@ class OwnWrites:
         self._unsure: TTLCache[str, float] = TTLCache(math.inf, settle_s, clock)
         self._caught_up: LRUCache[str, float] = LRUCache(USERS_MAX)
 
-    # --- writes ------------------------------------------------------------------------------------------------------
-
     def inserted(self, row: Row) -> None:
         self._note(row["user_id"], row["id"], row)
 
@@ -70,8 +68,6 @@ class OwnWrites:
             return
         self._unsure[user] = self.now()
         self._caught_up.pop(user, None)
-
-    # --- reads -------------------------------------------------------------------------------------------------------
 
     def level(self, user: str, began: float, as_of: float = -math.inf) -> Consistency:
         """How the user must be read to see what this process wrote, and what anybody wrote until ``as_of``."""
@@ -105,8 +101,6 @@ class OwnWrites:
             for each in self._of(user)
             if each.row is not None and each.settled >= began and each.at >= began - SHOW_S
         ]
-
-    # --- inside ------------------------------------------------------------------------------------------------------
 
     def _of(self, user: str) -> Iterable[Written]:
         return self._written.get(user, {}).values()

@@ -58,9 +58,6 @@ def schema(dimension: int) -> CollectionSchema:
     return fields
 
 
-# --- filters ---------------------------------------------------------------------------------------------------------
-
-
 def quote(text: str) -> str:
     """A string literal of the filter language, the same value for Lite's parser and the server's."""
     return f'"{text.translate(_ESCAPES)}"'
@@ -102,9 +99,6 @@ def search_filter(scope: Scope, types: Types, now: float) -> str:
     if types:
         clauses.append(f"type in [{', '.join(quote(kind.value) for kind in types)}]")
     return " and ".join(clauses)
-
-
-# --- rows ------------------------------------------------------------------------------------------------------------
 
 
 def row_id(user: str, memory_id: str, version: int) -> str:
@@ -214,9 +208,6 @@ def _unused_vector(dimension: int) -> Vector:
     vector = np.zeros(dimension, dtype=np.float32)
     vector[0] = 1.0
     return vector
-
-
-# --- answers --------------------------------------------------------------------------------------------------------
 
 
 def rows_of(answer: Sequence[Row]) -> list[Row]:

@@ -102,8 +102,6 @@ class MilvusStore:
             await self._tasks.close()
             await self._connection.close()
 
-    # --- reads -------------------------------------------------------------------------------------------------------
-
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
@@ -138,8 +136,6 @@ class MilvusStore:
 
     def written_elsewhere(self, user: str) -> None:
         self._own.unsure(user)
-
-    # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, *memories: Memory) -> None:
         """As the port says. Raises StoreError too for content above 8,192 bytes and names above 1,024 (UTF-8)."""
@@ -221,8 +217,6 @@ class MilvusStore:
     async def purge(self) -> bool:
         """As Purgeable says. False: a Milvus server keeps removed rows until it compacts, when it likes."""
         return False
-
-    # --- inside ------------------------------------------------------------------------------------------------------
 
     def _vector(self, memory: Memory) -> Vector | None:
         return None if memory.embedding is None else usable_vector(memory.embedding, self.dimension)

@@ -73,9 +73,6 @@ def said_at(record: models.Record) -> float:
     return _source(payload).time or float(payload["created_at"])
 
 
-# --- filters ---------------------------------------------------------------------------------------------------------
-
-
 def in_scope(scope: Scope, types: Types = ()) -> models.Filter:
     """The same question as ``semmem.ports.storable.contains``."""
     return models.Filter(must=_scope_conditions(scope, types))
@@ -141,9 +138,6 @@ def _is(field: str, value: str | int) -> models.FieldCondition:
 def _expired(now: float) -> models.FieldCondition:
     """Points without an end have no such field, and are in no range."""
     return models.FieldCondition(key="expires_at", range=models.Range(lte=now))
-
-
-# --- payload ---------------------------------------------------------------------------------------------------------
 
 
 def _payload(memory: Memory) -> dict[str, Any]:

@@ -61,8 +61,6 @@ class QdrantStore:
     async def close(self) -> None:
         """Nothing is its own."""
 
-    # --- reads -------------------------------------------------------------------------------------------------------
-
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
@@ -107,8 +105,6 @@ class QdrantStore:
     async def health(self) -> None:
         async with within("health", self.read_timeout_s):
             await self._page(points.nothing(), limit=1)
-
-    # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, *memories: Memory) -> None:
         of_version: dict[int, list[models.PointStruct]] = {}
@@ -172,8 +168,6 @@ class QdrantStore:
         async with within("purge", self.purge_timeout_s):
             return await self.engine.purge(self.about.name)
 
-    # --- inside ------------------------------------------------------------------------------------------------------
-
     async def _engine_asked(self, operation: str, **arguments: Any) -> Any:
         with our_errors(operation):
             return await self.engine.ask(operation, **arguments)
@@ -226,9 +220,6 @@ class QdrantStore:
 def _hit(point: models.ScoredPoint) -> Hit:
     cosine = max(-1.0, min(1.0, float(point.score)))
     return Hit(points.memory_of(point), cosine, cosine)
-
-
-# --- the collections of one Qdrant -----------------------------------------------------------------------------------
 
 
 @dataclass(eq=False, repr=False)
@@ -287,8 +278,6 @@ class QdrantCollections:
 
     async def check_room(self) -> None:
         await self.engine.check_room()
-
-    # --- inside ------------------------------------------------------------------------------------------------------
 
     async def _names(self) -> list[str]:
         return made_of(self.name, (each.name for each in (await self.engine.ask("get_collections")).collections))

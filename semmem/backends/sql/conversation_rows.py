@@ -117,9 +117,6 @@ def in_scope(scope: Scope, conversation_id: str) -> ColumnElement[bool]:
     return and_(within(conversations, scope), TALK.id == conversation_id)
 
 
-# --- what every change comes to --------------------------------------------------------------------------------------
-
-
 def remove_messages(conn: Transaction, which: ColumnElement[bool], *, rows_max: int | None = None) -> Counter[str]:
     """These messages, and the conversations of which nothing is left; how many of each. Of the others figures and
     titles are told anew: neither says anything any more of what is gone."""

@@ -73,8 +73,6 @@ class DamagedFile:
         except Unreadable:
             return None
 
-    # --- trees -------------------------------------------------------------------------------------------------------
-
     def _below(self, number: int, walked: Walked, seen: set[int], depth: int) -> Iterator[tuple[int, Row]]:
         try:
             kind, page, cells, last = self._tree_page(number, seen, depth)
@@ -140,8 +138,6 @@ class DamagedFile:
             raise Unreadable
         return page
 
-    # --- rows --------------------------------------------------------------------------------------------------------
-
     def _row(self, page: bytes, at: int) -> tuple[int, Row]:
         size, at = _varint(page, at)
         rowid, at = _varint(page, at)
@@ -168,8 +164,6 @@ class DamagedFile:
             left -= len(parts[-1])
             following = _be32(more, 0)
         return b"".join(parts)
-
-    # --- the log -----------------------------------------------------------------------------------------------------
 
     def _read_log(self, path: Path) -> None:
         """Pages of the commits that are whole. Frames of an earlier use of the log have other salts."""

@@ -211,9 +211,6 @@ def erasure_id(what: Forgetting) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-# --- turns and what hangs on them ------------------------------------------------------------------------------------
-
-
 def _erase_turns(conn: Transaction, scope: Scope, at: float, now: float) -> Counter[str]:
     """Everything of the scope until ``at``, and the batches and holds that have it in their hands; how many of each. Of
     a turn its bare id stays until it is pruned, so that an answer that comes later is turned away."""

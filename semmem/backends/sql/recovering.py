@@ -128,9 +128,6 @@ def _to_disk(path: Path) -> None:
             os.close(opened)
 
 
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
 def _fill(journal: sqlite3.Connection, source: DamagedFile, found: Salvage) -> None:
     kept, whole = _catalogue(source)
     if whole and journal_schema.name not in kept:
