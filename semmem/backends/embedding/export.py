@@ -14,19 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from semmem.backends.embedding import onnx_runtime
 from semmem.backends.embedding.bert import Bert, Source, bert_graph, read_bert, refused
 from semmem.backends.embedding.e5 import read_e5
-from semmem.backends.embedding.onnx_runtime import (
-    DATA,
-    MODEL,
-    PRECISIONS,
-    TOKENIZER,
-    About,
-    Exported,
-    OnnxEmbedder,
-    find,
-    read,
-)
+from semmem.backends.embedding.onnx_runtime import DATA, MODEL, PRECISIONS, TOKENIZER, About, Exported, find, read
 from semmem.backends.embedding.weights import WEIGHTS, fetched, resolve_weights, sha256_of
 from semmem.ports.errors import EmbedderError
 
@@ -87,7 +78,7 @@ def _write(source: Path, model: Source, about: About, folder: Path) -> None:
         _save(_quantized(graph, folder) if about.precision == "int8" else graph, folder / MODEL)
         model.write_tokenizer(folder)
         about.write(folder)
-        vectors = OnnxEmbedder(Exported(folder, about), dimension=bert.width).vectors(PROBES)
+        vectors = onnx_runtime.OnnxEmbedder(Exported(folder, about), dimension=bert.width).vectors(PROBES)
     except ImportError as error:
         raise EmbedderError(f"exporting needs the package {error.name}: pip install {error.name}") from error
     except OSError:

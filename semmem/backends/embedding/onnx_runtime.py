@@ -18,19 +18,10 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from semmem.backends.embedding import weights
 from semmem.backends.embedding.local import Limits, LocalEmbedder
 from semmem.backends.embedding.unigram import PIECES, load_pieces
-from semmem.backends.embedding.weights import (
-    E5,
-    E5_SHA256,
-    HUB_PREFIX,
-    MINILM,
-    MINILM_SHA256,
-    MULTILINGUAL,
-    WEIGHTS,
-    name_by_digest,
-    sha256_of,
-)
+from semmem.backends.embedding.weights import E5, E5_SHA256, HUB_PREFIX, MINILM, MINILM_SHA256, MULTILINGUAL, WEIGHTS
 from semmem.ports.errors import EmbedderError
 
 FORMAT = 2
@@ -102,7 +93,7 @@ def read(folder: Path) -> Exported | None:
 
 def _candidates(root: Path, model: str, precision: str) -> list[Path]:
     if Path(model).is_dir():
-        name, digest = name_by_digest(Path(model)), sha256_of(Path(model) / WEIGHTS)[:DIGEST_CHARS]
+        name, digest = weights.name_by_digest(Path(model)), weights.sha256_of(Path(model) / WEIGHTS)[:DIGEST_CHARS]
     else:
         name = E5 if model == MULTILINGUAL else model.removeprefix(HUB_PREFIX)
         digest = KNOWN.get(name, "*")[:DIGEST_CHARS]

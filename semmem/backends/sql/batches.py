@@ -12,22 +12,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, and_, case, func, insert, literal, or_, select, tuple_
 
-from semmem.backends.sql import locks
+from semmem.backends.sql import locks, tables
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import Transaction, facts_json, json_facts, know_users, row_scope, row_turn, scope_row
-from semmem.backends.sql.tables import (
-    IN_BATCH,
-    LIVE,
-    REFUSED,
-    WAITING,
-    AnyText,
-    batches,
-    resting,
-    session_drifts,
-    session_ends,
-    session_pasts,
-    turns,
-)
+from semmem.backends.sql.tables import IN_BATCH, LIVE, REFUSED, WAITING, batches, resting, session_drifts, turns
 from semmem.memory import Fact, Turn
 from semmem.ports.learning import Batch, BatchRules
 
@@ -113,7 +101,7 @@ class SqlBatches(JournalPart):
 
     @one_read
     def session_turns(self, conn: Transaction, last: Turn, *, limit: int) -> list[Turn]:
-        past = session_pasts.c
+        past = tables.session_pasts.c
         mine = and_(past.user_id == last.scope.user, past.session == (last.scope.session or ""))
         forgotten_at = conn.execute(select(past.forgotten_at).where(mine)).scalar()
         every = [*_turns_before(conn, last, limit - 1), last]
@@ -185,7 +173,7 @@ def _turns_before(conn: Transaction, first: Turn, limit: int) -> tuple[Turn, ...
     session = and_(turns.c.user_id == first.scope.user, turns.c.session == (first.scope.session or ""))
     before = and_(
         turns.c.opened_at <= first.opened_at,
-        tuple_(*_ORDER) < tuple_(first.opened_at, first.ordinal, literal(first.id, AnyText)),
+        tuple_(*_ORDER) < tuple_(first.opened_at, first.ordinal, literal(first.id, tables.AnyText)),
         turns.c.closing < REFUSED,
     )
     newest_first = select(turns).where(session, before).order_by(*(column.desc() for column in _ORDER)).limit(limit)
@@ -270,13 +258,13 @@ def _due(rules: BatchRules, now: float, among: ColumnElement[bool]) -> Select[An
         .group_by(turns.c.user_id, turns.c.session)
         .subquery()
     )
-    end, drift = session_ends.c, session_drifts.c
+    end, drift = tables.session_ends.c, session_drifts.c
     ended = session.c.oldest <= end.ended_at
     drifted = session.c.oldest_ready < drift.drifted_at
     idle = and_(session.c.ready == session.c.waiting, session.c.active <= now - rules.idle_s)
     return (
         select(session, end.ended_at, ended.label("ended"), drift.drifted_at, drifted.label("drifted"))
-        .outerjoin(session_ends, and_(end.user_id == session.c.user_id, end.session == session.c.session))
+        .outerjoin(tables.session_ends, and_(end.user_id == session.c.user_id, end.session == session.c.session))
         .outerjoin(session_drifts, and_(drift.user_id == session.c.user_id, drift.session == session.c.session))
         .where(or_(session.c.ready >= rules.size, idle, ended, drifted))
         .order_by(session.c.oldest)

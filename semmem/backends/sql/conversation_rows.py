@@ -10,18 +10,9 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Row, Text, and_, func, or_, select, type_coerce
 
-from semmem.backends.sql import marks
+from semmem.backends.sql import marks, tables
 from semmem.backends.sql.rows import IDS_MAX, Transaction, lines_text, lines_told, row_scope, scope_row, slices, within
-from semmem.backends.sql.tables import (
-    SAID,
-    TALK,
-    AnyText,
-    conversation_messages,
-    conversations,
-    forgotten_conversations,
-    forgotten_memories,
-    turns,
-)
+from semmem.backends.sql.tables import SAID, TALK, conversation_messages, conversations, forgotten_conversations, turns
 from semmem.backends.sql.withholding import Reach, Reaches, begin_of, widen, withhold
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.conversations import KeptConversation, KeptMessage, Match, conversation_id, message_id, title_of
@@ -36,7 +27,7 @@ _ALIKE_TALK = (
 """The same of a conversation, but for its figures, which are only read."""
 _calls = msgspec.json.Decoder(tuple[ToolCall, ...])
 _LIKE = str.maketrans({each: f"!{each}" for each in "!%_"})
-_stored = AnyText()
+_stored = tables.AnyText()
 _BACKSLASH = r"\005c"
 """What AnyText stores for one."""
 
@@ -259,7 +250,7 @@ class Doors:
         self._marks = marks.of_users(conn, {scope.user for scope in scopes})
         digests = {marks.digest(turn): turn for turn in turn_ids}
         self._turns: dict[str, float] = {}
-        for row in conn.among(forgotten_memories.c.turn_digest, sorted(digests)):
+        for row in conn.among(tables.forgotten_memories.c.turn_digest, sorted(digests)):
             turn = digests[row.turn_digest]
             self._turns[turn] = max(row.forgotten_at, self._turns.get(turn, row.forgotten_at))
         found = conn.among(forgotten_conversations.c.id, sorted(set(ids)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Row, and_, bindparam, case, func, or_, select, tuple_
 
-from semmem.backends.sql import locks, marks
+from semmem.backends.sql import locks, marks, tables
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import (
     Prepared,
@@ -21,20 +21,7 @@ from semmem.backends.sql.rows import (
     row_turn,
     upsert_into,
 )
-from semmem.backends.sql.tables import (
-    CLOSING,
-    CLOSING_ORDER,
-    ERASED,
-    REFUSED,
-    WAITING,
-    answers,
-    as_told,
-    said_messages,
-    session_drifts,
-    session_ends,
-    session_pasts,
-    turns,
-)
+from semmem.backends.sql.tables import CLOSING, ERASED, REFUSED, WAITING, answers, said_messages, session_drifts, turns
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.learning import WaitingSession
 from semmem.ports.recording import SaidBefore, TurnClosed
@@ -106,7 +93,7 @@ class SqlRecording(JournalPart):
     @one_write
     def end_session(self, conn: Transaction, user: str, session: str, *, now: float) -> int:
         """Turns opened after ``now`` are not affected, those that arrive late are: the mark outlives this call."""
-        conn.raise_times(session_ends.c.ended_at, [{"user_id": user, "session": session, "ended_at": now}])
+        conn.raise_times(tables.session_ends.c.ended_at, [{"user_id": user, "session": session, "ended_at": now}])
         self._database.tell(conn)
         mine = and_(turns.c.user_id == user, turns.c.session == session)
         return conn.count(turns, WAITING, mine, turns.c.opened_at <= now)
@@ -125,7 +112,7 @@ class SqlRecording(JournalPart):
         """Without a session nothing is written."""
         marked = sorted({*sessions} - {""})
         rows = [{"user_id": user, "session": session, "forgotten_at": now} for session in marked]
-        conn.raise_times(session_pasts.c.forgotten_at, rows)
+        conn.raise_times(tables.session_pasts.c.forgotten_at, rows)
 
     @one_read
     def waiting_sessions(self, conn: Transaction, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
@@ -179,7 +166,9 @@ def _closed_upsert(dialect: str) -> Any:
 
     def rank(half: Any) -> Any:
         texts = func.coalesce(half.answer, ""), func.coalesce(half.finish_reason, "")
-        says_more = case(*((half.closing == closing, -place) for place, closing in enumerate(CLOSING_ORDER)), else_=0)
+        says_more = case(
+            *((half.closing == closing, -place) for place, closing in enumerate(tables.CLOSING_ORDER)), else_=0
+        )
         return tuple_(says_more, half.closed_at, *texts)
 
     unbatched = old.batch_id.is_(None)
@@ -220,7 +209,7 @@ _SAID = Prepared(lambda dialect: upsert_into(dialect, said_messages).on_conflict
 
 def said_before(conn: Transaction, message_ids: Sequence[str]) -> list[SaidBefore]:
     rows: Iterable[Row[Any]] = _SAID_BEFORE.run(conn, message_ids) if message_ids else ()
-    return [SaidBefore(as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
+    return [SaidBefore(tables.as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
 
 
 _SAID_BEFORE = PreparedForMany(

@@ -9,26 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import sqlalchemy as sa
 from msgspec import MsgspecError
-from sqlalchemy import (
-    BindParameter,
-    ClauseElement,
-    Column,
-    ColumnElement,
-    Connection,
-    CursorResult,
-    Dialect,
-    Row,
-    Table,
-    and_,
-    bindparam,
-    case,
-    delete,
-    func,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import BindParameter, ClauseElement, Column, ColumnElement, Connection, CursorResult, Row, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from semmem.backends.sql.tables import ANSWERED, CLOSING, NARROWING, REFUSED, AnyText, users
@@ -77,7 +60,7 @@ class Transaction:
 
     def count(self, table: Table, *which: ColumnElement[bool]) -> int:
         """How many such rows there are."""
-        return self.execute(select(func.count()).select_from(table).where(*which)).scalar_one()
+        return self.execute(select(sa.func.count()).select_from(table).where(*which)).scalar_one()
 
     def among(self, column: Any, values: Sequence[str], *also: ColumnElement[bool]) -> list[Any]:
         """The rows of a table whose column is one of these."""
@@ -86,11 +69,11 @@ class Transaction:
 
     def change(self, table: Table, *which: ColumnElement[bool], **values: Any) -> int:
         """These rows are given these values; how many there were."""
-        return self.execute(update(table).where(*which).values(values)).rowcount
+        return self.execute(sa.update(table).where(*which).values(values)).rowcount
 
     def remove(self, table: Table, *which: ColumnElement[bool]) -> int:
         """These rows go; how many there were."""
-        return self.execute(delete(table).where(*which)).rowcount
+        return self.execute(sa.delete(table).where(*which)).rowcount
 
     def upsert(
         self,
@@ -128,12 +111,12 @@ class Transaction:
         """Only so many of these rows stay, the latest by the time of this column."""
         key = tuple(at.table.primary_key)
         newest = select(*key).where(these).order_by(at.desc()).limit(number)
-        self.remove(at.table, these, tuple_(*key).not_in(newest))
+        self.remove(at.table, these, sa.tuple_(*key).not_in(newest))
 
 
 def later(old: Any, new: Any) -> ColumnElement[Any]:
     """The greater of two values."""
-    return case((old < new, new), else_=old)
+    return sa.case((old < new, new), else_=old)
 
 
 def slices(values: Sequence[T], number: int = IDS_MAX) -> Iterator[Sequence[T]]:
@@ -153,7 +136,7 @@ def within(table: Table, scope: Scope) -> ColumnElement[bool]:
     """The rows a scope may touch: all of the user's, narrowed by what is given."""
     narrowed = {name: getattr(scope, name) for name in NARROWING}
     given = [table.c[name] == value for name, value in narrowed.items() if value is not None]
-    return and_(table.c.user_id == scope.user, *given)
+    return sa.and_(table.c.user_id == scope.user, *given)
 
 
 def row_scope(row: Row[Any]) -> Scope:
@@ -261,7 +244,7 @@ class Prepared:
         sql, bound = self._compiled[conn.dialect.name]
         return conn.exec_driver_sql(sql, [bound(row) for row in rows])
 
-    def _compile(self, dialect: Dialect) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
+    def _compile(self, dialect: sa.Dialect) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
         """Its words, and what makes of a row's values what the driver takes: by place where that knows no names."""
         compiled: Any = self._make(dialect.name).compile(dialect=dialect, column_keys=sorted(self._names))
         places = tuple(compiled.positiontup) if compiled.positional else None
@@ -291,7 +274,7 @@ class PreparedForMany:
         number = max(len(names), min(1 << (len(names) - 1).bit_length(), NAMES_MAX))
         places = [f"name_{place}" for place in range(number)]
         if number not in self._prepared:
-            statement = self._make([bindparam(place, type_=AnyText()) for place in places])
+            statement = self._make([sa.bindparam(place, type_=AnyText()) for place in places])
             self._prepared[number] = Prepared(lambda _dialect: statement, places)
         padded = [*names, *[names[-1]] * (number - len(names))]
         return self._prepared[number].run(conn, [dict(zip(places, padded, strict=True))])

@@ -10,18 +10,11 @@ import msgspec
 from msgspec import structs
 from sqlalchemy import Row, and_, bindparam, func, select
 
-from semmem.backends.sql import locks, marks
+from semmem.backends.sql import locks, marks, tables
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.recording import said_before
 from semmem.backends.sql.rows import Prepared, Transaction, slices, unreadable
-from semmem.backends.sql.tables import (
-    as_told,
-    forgotten_conversations,
-    forgotten_memories,
-    pending_erasures,
-    session_states,
-    shown_blocks,
-)
+from semmem.backends.sql.tables import as_told, forgotten_memories, pending_erasures, session_states, shown_blocks
 from semmem.ports.session_states import CurrentState, Place, SessionState, ShownBlock, ShownRow
 from semmem.ports.talks import TALK_ID
 
@@ -69,7 +62,7 @@ class SqlSessionStates(JournalPart):
         locks.users_shared(conn, users)
         erased = {user: erased_at(conn, user) for user in users}
         talks = sorted({each for _, _, block in rows if block for each in _talks(block)})
-        removed = {row.id: row.forgotten_at for row in conn.among(forgotten_conversations.c.id, talks)}
+        removed = {row.id: row.forgotten_at for row in conn.among(tables.forgotten_conversations.c.id, talks)}
         # by user and session, as every process does it: two that write at once do not wait for each other in a circle
         for user, session, block in sorted(rows, key=lambda row: row[:2]):
             then = erased[user]

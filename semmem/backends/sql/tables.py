@@ -17,22 +17,8 @@ import re
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    ColumnElement,
-    Dialect,
-    Double,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    TypeDecorator,
-    and_,
-    select,
-)
+import sqlalchemy as sa
+from sqlalchemy import BigInteger, Column, Dialect, Double, Index, Integer, LargeBinary, MetaData, Table, Text, and_
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeEngine
 
@@ -56,7 +42,7 @@ _ESCAPED = re.compile(r"\\([0-9a-f]{4})")
 _BYTEWISE = postgresql.TEXT(collation="C")
 
 
-class AnyText(TypeDecorator[str]):
+class AnyText(sa.TypeDecorator[str]):
     """Any Python string, also where the database takes less (NUL in PostgreSQL, lone surrogates anywhere). JSON may
     carry both, and one such name or text must neither fail a whole group commit nor meet another name. The escape is
     one to one: a backslash and four hex digits for each such character and for the backslash itself."""
@@ -121,7 +107,7 @@ def _scope_columns() -> list[Column[str]]:
     return _names("user_id", *NARROWING)
 
 
-def _index(name: str, *columns: Column[Any], where: ColumnElement[bool], unique: bool = False) -> None:
+def _index(name: str, *columns: Column[Any], where: sa.ColumnElement[bool], unique: bool = False) -> None:
     Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
 
 
@@ -433,7 +419,7 @@ WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))
 LIVE = batches.c.status.is_(None)
-NOT_LIVE = erasures.c.batch_id.not_in(select(batches.c.id).where(LIVE))
+NOT_LIVE = erasures.c.batch_id.not_in(sa.select(batches.c.id).where(LIVE))
 """What was forgotten under batches and holds that have ended."""
 
 # Done turns are most of the table and in none of the indexes that claiming reads.

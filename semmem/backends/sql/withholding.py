@@ -15,18 +15,9 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, case, func, literal_column, or_, select
 
-from semmem.backends.sql import locks, marks
+from semmem.backends.sql import locks, marks, tables
 from semmem.backends.sql.rows import IDS_MAX, Transaction, later, lines_told, scope_row, slices
-from semmem.backends.sql.tables import (
-    SAID,
-    TALK,
-    conversation_messages,
-    conversations,
-    forgotten,
-    forgotten_conversations,
-    forgotten_memories,
-    turns,
-)
+from semmem.backends.sql.tables import SAID, TALK, forgotten, forgotten_conversations, forgotten_memories, turns
 from semmem.memory import Role, Scope
 from semmem.ports.conversations import USER_NUMBER, KeptMessage, Step, place_of
 from semmem.ports.talks import TALK_ID
@@ -111,10 +102,10 @@ def hold(conn: Transaction, reaches: Mapping[str, Reach]) -> None:
     for talk, (place, until) in sorted(reaches.items()):
         begins = case((or_(TALK.withheld_from == _EMPTY, TALK.withheld_from > place), place), else_=TALK.withheld_from)
         ends = later(TALK.withheld_until, until)
-        conn.change(conversations, TALK.id == talk, withheld_from=begins, withheld_until=ends)
+        conn.change(tables.conversations, TALK.id == talk, withheld_from=begins, withheld_until=ends)
         behind = (SAID.conversation_id == talk, SAID.place >= place, SAID.turn_at <= until)
         answers = (SAID.role == Role.ASSISTANT.value, SAID.withheld == 0)
-        conn.change(conversation_messages, *behind, *answers, withheld=1)
+        conn.change(tables.conversation_messages, *behind, *answers, withheld=1)
 
 
 def begin_of(turn_at: float, turn: str) -> str:
