@@ -25,12 +25,8 @@ _MARKS = PreparedForMany(lambda users: select(forgotten).where(forgotten.c.user_
 EVERYBODY = ""
 """In place of a user's digest: erasures are lost (recovering.py), and nobody can say whose. Of what was said until then
 nothing is learnt from a history; what is here, and what comes for the first time, nobody doubts."""
-_NEWEST = Prepared(
-    lambda _: select(func.max(forgotten.c.forgotten_at)).where(
-        forgotten.c.user_digest.in_([bindparam("user"), EVERYBODY])
-    ),
-    ["user"],
-)
+_HIS_OR_ANYBODYS = forgotten.c.user_digest.in_([bindparam("user"), EVERYBODY])
+_NEWEST = Prepared(select(func.max(forgotten.c.forgotten_at)).where(_HIS_OR_ANYBODYS))
 
 
 def mark(conn: Transaction, scope: Scope, at: float, now: float) -> None:

@@ -228,7 +228,5 @@ def unmarked(conn: Transaction, batch_id: str, memory_ids: Sequence[str]) -> set
     return {*memory_ids} - {tables.as_told(row.memory_id) for row in _MARKED.run(conn, [{"batch": batch_id}])}
 
 
-_LIVE = Prepared(lambda _dialect: select(batches.c.id).where(batches.c.id == bindparam("batch"), LIVE), ["batch"])
-_MARKED = Prepared(
-    lambda _dialect: select(erasures.c.memory_id).where(erasures.c.batch_id == bindparam("batch")), ["batch"]
-)
+_LIVE = Prepared(select(batches.c.id).where(batches.c.id == bindparam("batch"), LIVE))
+_MARKED = Prepared(select(erasures.c.memory_id).where(erasures.c.batch_id == bindparam("batch")))

@@ -212,22 +212,15 @@ def said_before(conn: Transaction, message_ids: Sequence[str]) -> list[SaidBefor
     return [SaidBefore(tables.as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
 
 
-_SAID_BEFORE = PreparedForMany(
-    lambda ids: (
-        select(said_messages).where(said_messages.c.id.in_(ids)).order_by(said_messages.c.ordinal).limit(ROWS_MAX)
-    )
-)
-
+_SAID_IN_ORDER = select(said_messages).order_by(said_messages.c.ordinal).limit(ROWS_MAX)
+_SAID_BEFORE = PreparedForMany(lambda ids: _SAID_IN_ORDER.where(said_messages.c.id.in_(ids)))
 
 _NEWEST_SESSION = Prepared(
-    lambda _: (
-        select(turns.c.session)
-        .where(turns.c.user_id == bindparam("user"), turns.c.session_key == bindparam("key"))
-        .where(turns.c.seen_at >= bindparam("since"))
-        .order_by(turns.c.seen_at.desc())
-        .limit(1)
-    ),
-    ("user", "key", "since"),
+    select(turns.c.session)
+    .where(turns.c.user_id == bindparam("user"), turns.c.session_key == bindparam("key"))
+    .where(turns.c.seen_at >= bindparam("since"))
+    .order_by(turns.c.seen_at.desc())
+    .limit(1)
 )
 
 _ANSWERED_TURN = (

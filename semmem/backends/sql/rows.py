@@ -228,13 +228,13 @@ def json_memory(text: str) -> Memory:
 
 
 class Prepared:
-    """A statement that every commit runs: to compile it anew costs the toolkit more than the database. ``make`` gives
-    the statement for a dialect's name, ``names`` are the parameters that its rows bring. What else the statement binds
-    is constant. Columns of a result come as the driver gives them."""
+    """A statement that every commit runs: to compile it anew costs the toolkit more than the database. ``made``: the
+    statement, or what gives it for a dialect's name; ``columns`` are those that an insert's rows bring. Columns of a
+    result come as the driver gives them."""
 
-    def __init__(self, make: Callable[[str], ClauseElement], names: Iterable[str]) -> None:
-        self._make = make
-        self._names = frozenset(names)
+    def __init__(self, made: ClauseElement | Callable[[str], ClauseElement], columns: Iterable[str] = ()) -> None:
+        self._made = made
+        self._columns = sorted(columns)
         self._compiled: dict[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {}
 
     def run(self, conn: Transaction, rows: Sequence[Mapping[str, Any]]) -> CursorResult[Any]:
@@ -246,11 +246,12 @@ class Prepared:
 
     def _compile(self, dialect: sa.Dialect) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
         """Its words, and what makes of a row's values what the driver takes: by place where that knows no names."""
-        compiled: Any = self._make(dialect.name).compile(dialect=dialect, column_keys=sorted(self._names))
+        statement = self._made if isinstance(self._made, ClauseElement) else self._made(dialect.name)
+        compiled: Any = statement.compile(dialect=dialect, column_keys=self._columns)
         places = tuple(compiled.positiontup) if compiled.positional else None
         types = {name: bind.type.dialect_impl(dialect) for name, bind in compiled.binds.items()}
         converts = {name: convert for name in types if (convert := types[name].bind_processor(dialect)) is not None}
-        constants = {name: value for name, value in compiled.params.items() if name not in self._names}
+        constants = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
 
         def bound(row: Mapping[str, Any]) -> Any:
             values = {**constants, **row}
@@ -274,7 +275,7 @@ class PreparedForMany:
         number = max(len(names), min(1 << (len(names) - 1).bit_length(), NAMES_MAX))
         places = [f"name_{place}" for place in range(number)]
         if number not in self._prepared:
-            statement = self._make([sa.bindparam(place, type_=AnyText()) for place in places])
-            self._prepared[number] = Prepared(lambda _dialect: statement, places)
+            asked = [sa.bindparam(place, type_=AnyText()) for place in places]
+            self._prepared[number] = Prepared(self._make(asked))
         padded = [*names, *[names[-1]] * (number - len(names))]
         return self._prepared[number].run(conn, [dict(zip(places, padded, strict=True))])

@@ -109,16 +109,10 @@ def erased_at(conn: Transaction, user: str) -> float | None:
     return max(marks.forgotten_at(conn, user) or 0.0, single or 0.0)
 
 
-_PENDING = Prepared(
-    lambda _dialect: select(pending_erasures.c.user_id).where(pending_erasures.c.user_id == bindparam("user")).limit(1),
-    ["user"],
-)
-_SINGLE = Prepared(
-    lambda _dialect: select(func.max(forgotten_memories.c.forgotten_at)).where(
-        forgotten_memories.c.user_digest == bindparam("user")
-    ),
-    ["user"],
-)
+_OF_USER = bindparam("user")
+_PENDING = Prepared(select(pending_erasures.c.user_id).where(pending_erasures.c.user_id == _OF_USER).limit(1))
+_MARKED = forgotten_memories.c
+_SINGLE = Prepared(select(func.max(_MARKED.forgotten_at)).where(_MARKED.user_digest == _OF_USER))
 
 
 def _state(row: Row[Any]) -> SessionState:
@@ -129,13 +123,9 @@ def _state(row: Row[Any]) -> SessionState:
 
 _BLOCK = shown_blocks.c
 _LIVE = Prepared(
-    lambda _dialect: (
-        select(_BLOCK.body, _BLOCK.expires_at)
-        .where(_BLOCK.user_id == bindparam("user"), _BLOCK.session == bindparam("name"))
-        .where(_BLOCK.expires_at > bindparam("now"))
-        .order_by(_BLOCK.shown_at)
-    ),
-    ("user", "name", "now"),
+    select(_BLOCK.body, _BLOCK.expires_at)
+    .where(_BLOCK.user_id == _OF_USER, _BLOCK.session == bindparam("name"), _BLOCK.expires_at > bindparam("now"))
+    .order_by(_BLOCK.shown_at)
 )
 
 
