@@ -105,10 +105,6 @@ Committed = Callable[[Sequence[Turn], Sequence[TurnClosed]], None]
 """Is told what was committed; it neither waits nor raises."""
 
 
-def nobody_learns(_opened: Sequence[Turn], _closed: Sequence[TurnClosed]) -> None:
-    """The default listener."""
-
-
 @dataclass(eq=False)
 class JournalWriter(WriteBehind[Turn | TurnClosed]):
     """Writes halves of turns behind the requests, many in one commit. ``offer`` never waits. A half waits at most
@@ -125,7 +121,7 @@ class JournalWriter(WriteBehind[Turn | TurnClosed]):
     batch_max: int = 500
     retry_s: float = 0.5
     announce: Announce = nobody_listens
-    committed: Committed = nobody_learns
+    committed: Committed = lambda _opened, _closed: None
     dropped: int = field(init=False, default=0)
 
     @property

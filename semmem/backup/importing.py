@@ -180,7 +180,7 @@ def _read(texts: Sequence[str]) -> list[_Placed]:
             memory, is_current = as_settled(lines.memory_of(line)), isinstance(line, lines.MemoryLine)
         except lines.Unreadable as error:
             raise WrongLine(place, str(error)) from None
-        uses = lines.uses_of(line) if isinstance(line, lines.MemoryLine) and line.uses else None
+        uses = Uses(*line.uses) if isinstance(line, lines.MemoryLine) and line.uses else None
         placed.append(_Placed(place, memory, uses, is_current))
     return placed
 

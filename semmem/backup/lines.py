@@ -172,7 +172,3 @@ def _vector(text: str | None) -> Vector | None:
     if not np.isfinite(vector).all() or not vector.any():
         raise Unreadable("embedding is not a finite vector, or zero")
     return vector
-
-
-def uses_of(line: MemoryLine) -> Uses:
-    return Uses(*line.uses) if line.uses else Uses()

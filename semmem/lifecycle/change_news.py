@@ -22,7 +22,7 @@ from typing import Protocol
 
 from cachetools import TTLCache
 
-from semmem.memory import Memory, MemoryType, Scope
+from semmem.memory import Memory, Scope, Types
 from semmem.ports.errors import NewsError
 from semmem.ports.events import Announce, ChangesTold, NewsBack, NewsLost, nobody_listens
 from semmem.ports.store import Lagging, Store, StoreWrapper
@@ -298,7 +298,7 @@ class AttentiveStore(StoreWrapper):
         return await super().get(scope, memory_id)
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         how = self._news.reading(scope.user)
         if how is not Reading.TWICE:
@@ -310,7 +310,7 @@ class AttentiveStore(StoreWrapper):
             self._as_of_now(how, scope.user)
             self._news.read_again(scope.user)
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         self._as_of_now(self._news.reading(scope.user), scope.user)
         return await super().count(scope, types=types)
 

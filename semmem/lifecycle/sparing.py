@@ -101,10 +101,12 @@ class Sparing:
         return _Plan(
             tuple(spared),
             tuple([(memory, heirs.of(by, memory.updated_at) or said.again(memory)) for memory, by in _told(back)]),
-            tuple([memory for memory in staying if _may_be_bare(memory) and await self._is_bare(memory)]),
+            tuple([memory for memory in staying if await self._is_bare(memory)]),
         )
 
     async def _is_bare(self, listed: Memory) -> bool:
+        if listed.status is not MemoryStatus.ACTIVE or listed.embedding is not None or not is_spared(listed):
+            return False
         memory = await self.everything.get(Scope(listed.user), listed.id)
         return memory is not None and memory.embedding is None
 
@@ -196,7 +198,3 @@ def _told(memories: Iterable[Memory]) -> Iterator[tuple[Memory, Successor]]:
     for memory in memories:
         if (successor := successor_of(memory)) is not None:
             yield memory, successor
-
-
-def _may_be_bare(memory: Memory) -> bool:
-    return memory.status is MemoryStatus.ACTIVE and memory.embedding is None and is_spared(memory)

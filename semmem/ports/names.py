@@ -29,7 +29,9 @@ def fits(name: str, bytes_max: int = NAME_BYTES_MAX) -> bool:
 
 def usable(name: str | None) -> str | None:
     """The name as it is; None for none, a too long one, and one with control characters or lone surrogates."""
-    return name if name and fits(name) and not _has_controls(name) else None
+    if not name or not fits(name):
+        return None
+    return name if name.isprintable() or all(unicodedata.category(each) != "Cc" for each in name) else None
 
 
 def bounded(name: str | None) -> str | None:
@@ -37,7 +39,3 @@ def bounded(name: str | None) -> str | None:
     if not name or usable(name):
         return name or None
     return HASHED_PREFIX + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:40]
-
-
-def _has_controls(name: str) -> bool:
-    return not name.isprintable() and any(unicodedata.category(character) == "Cc" for character in name)

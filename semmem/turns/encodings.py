@@ -61,16 +61,13 @@ class _Bounded:
     def feed(self, data: bytes) -> Iterator[bytes]:
         try:
             for start in range(0, len(data), SLICE_BYTES):
-                yield from self._within_room(data[start : start + SLICE_BYTES])
+                for piece in self._decoder.feed(data[start : start + SLICE_BYTES]):
+                    self._room -= len(piece)
+                    if self._room < 0:
+                        raise Undecodable("unpacks to more than is allowed")
+                    yield piece
         except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as error:
             raise Undecodable(type(error).__name__) from None
-
-    def _within_room(self, data: bytes) -> Iterator[bytes]:
-        for piece in self._decoder.feed(data):
-            self._room -= len(piece)
-            if self._room < 0:
-                raise Undecodable("unpacks to more than is allowed")
-            yield piece
 
 
 class _Identity:

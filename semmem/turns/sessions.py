@@ -30,11 +30,6 @@ def session_key(scope: Scope, conversation: Conversation) -> str:
     return "s_" + known_digest(scope.user, scope.project or "", system, first)
 
 
-def derived_session(key: str, start: float) -> str:
-    """The name of the session with this key that began then, in seconds since the epoch."""
-    return f"{key}.{int(start)}"
-
-
 def session_without_start(session: str) -> str:
     """The key of a session whose name is derived; the name of any other."""
     if not session.startswith("s_"):
@@ -46,11 +41,6 @@ def session_without_start(session: str) -> str:
 def session_start(session: str) -> float:
     """When a session whose name is derived began, in whole seconds; -inf for any other: it is not known."""
     return float(session.rpartition(".")[2]) if _DERIVED_SESSION.fullmatch(session) else -math.inf
-
-
-def chained_session(user: str, answer_id: str) -> str:
-    """The session of a request that goes on from an answer of which nothing else is known."""
-    return "r_" + known_digest(user, answer_id)
 
 
 def turn_id(scope: Scope, ordinal: int, user_text: str, after: str = "") -> str:
@@ -127,7 +117,7 @@ class Sessions:
             found = await self._within(lookup)
             start = now if found is None else found
         self._seen.put(key, (start, now, scope.user))
-        return derived_session(key, start)
+        return f"{key}.{int(start)}"
 
     async def name_without_start(self, scope: Scope, conversation: Conversation) -> str:
         """The session's name less the time at which it began, which nobody has to be asked for. Never raises."""
@@ -183,7 +173,7 @@ class Sessions:
         if not conversation.previous_id:
             return None
         before = await self.answered(scope.user, conversation.previous_id)
-        return before.session if before else chained_session(scope.user, conversation.previous_id)
+        return before.session if before else "r_" + known_digest(scope.user, conversation.previous_id)
 
     async def _within(self, lookup: Awaitable[T | None]) -> T | None:
         try:

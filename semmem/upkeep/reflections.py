@@ -109,13 +109,10 @@ async def withdraw(store: Store, records: WriteRecords, memories: Sequence[Memor
         if memory.status is not MemoryStatus.ACTIVE or stands(memory, everything):
             continue
         if bases(memory).keys() <= everything.keys():
-            ended += await writes.replace(memory, _unfounded(memory, now))
+            told = {**memory.metadata, SUPERSEDED_WHY: UNFOUNDED}
+            gone = replace(memory, status=MemoryStatus.SUPERSEDED, metadata=told)
+            ended += await writes.replace(memory, replace(gone, version=memory.version + 1, updated_at=now))
         else:
             await writes.retract(memory)
             ended += 1
     return ended
-
-
-def _unfounded(old: Memory, now: float) -> Memory:
-    metadata = {**old.metadata, SUPERSEDED_WHY: UNFOUNDED}
-    return replace(old, version=old.version + 1, status=MemoryStatus.SUPERSEDED, updated_at=now, metadata=metadata)
