@@ -73,9 +73,13 @@ def _loaded(source: Path) -> Mapping[str, Any]:
 
 def _write(source: Path, model: Source, about: About, folder: Path) -> None:
     bert = model.bert
+    apart: dict[str, Any] = {"save_as_external_data": True, "location": DATA, "size_threshold": BYTES_APART}
     try:
+        import onnx
+
         graph = bert_graph(bert, model.weights())
-        _save(_quantized(graph, folder) if about.precision == "int8" else graph, folder / MODEL)
+        graph = _quantized(graph, folder) if about.precision == "int8" else graph
+        onnx.save_model(graph, str(folder / MODEL), **apart)
         model.write_tokenizer(folder)
         about.write(folder)
         vectors = onnx_runtime.OnnxEmbedder(Exported(folder, about), dimension=bert.width).vectors(PROBES)
@@ -113,12 +117,6 @@ def _quantized(graph: Any, folder: Path) -> Any:
     quantized = onnx.load(str(file))
     file.unlink()
     return quantized
-
-
-def _save(graph: Any, file: Path) -> None:
-    import onnx
-
-    onnx.save_model(graph, str(file), save_as_external_data=True, location=DATA, size_threshold=BYTES_APART)
 
 
 def _let_others_read(folder: Path) -> None:

@@ -67,7 +67,9 @@ class LocalEmbedder(ABC):
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         if not self._loaded:
             raise EmbedderError("the embedder is not open")
-        return await self._batcher.embed(_encodable(text[:TEXT_CHARS_MAX]), within_s=within_s)
+        # Lone surrogates are not UTF-8, and NUL ends a string in some tokenizers.
+        encodable = text[:TEXT_CHARS_MAX].encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+        return await self._batcher.embed(encodable, within_s=within_s)
 
     def at_hand(self, text: str) -> Vector | None:
         return None
@@ -272,8 +274,3 @@ def _settle(answer: asyncio.Future[Vector], outcome: Embedded) -> None:
         answer.set_exception(outcome)
     else:
         answer.set_result(outcome)
-
-
-def _encodable(text: str) -> str:
-    """Text a tokenizer accepts: lone surrogates are not UTF-8, and NUL ends a string in some libraries."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")

@@ -44,7 +44,7 @@ def memory_of(record: models.Record | models.ScoredPoint) -> Memory:
     vectors = record.vector if isinstance(record.vector, dict) else {}
     return Memory(
         **read_fields(payload),
-        source=_source(payload),
+        source=Source(**payload["source"]),
         key=payload.get("key"),
         metadata=shallow(json.loads(payload["metadata"])),
         importance=float(payload["importance"]),
@@ -70,7 +70,7 @@ def version_of(record: models.Record) -> tuple[str, int]:
 def said_at(record: models.Record) -> float:
     """When the words of a point with SAID_FIELDS were said; as ``Memory.said_at``."""
     payload = record.payload or {}
-    return _source(payload).time or float(payload["created_at"])
+    return Source(**payload["source"]).time or float(payload["created_at"])
 
 
 def in_scope(scope: Scope, types: Types = ()) -> models.Filter:
@@ -100,11 +100,6 @@ def exactly(user: str, chosen: Iterable[tuple[str, int]]) -> models.Filter:
 def expired(now: float) -> models.Filter:
     """Of every user."""
     return models.Filter(must=[_expired(now)])
-
-
-def everything() -> models.Filter:
-    """Of every user."""
-    return models.Filter()
 
 
 def older_than(user: str, version: int) -> models.Filter:
@@ -153,10 +148,6 @@ def _payload(memory: Memory) -> dict[str, Any]:
         "updated_at": float(memory.updated_at),
         **{name: float(at) for name, at in times.items() if at is not None},
     }
-
-
-def _source(payload: dict[str, Any]) -> Source:
-    return Source(**payload["source"])
 
 
 def _time(payload: dict[str, Any], name: str) -> float | None:

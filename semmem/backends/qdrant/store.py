@@ -153,7 +153,7 @@ class QdrantStore:
         while True:
             async with within("users", self.write_timeout_s):
                 seen, offset = await self._page(
-                    points.everything(), limit=PAGE_POINTS, fields=points.OWNER_FIELDS, offset=offset
+                    models.Filter(), limit=PAGE_POINTS, fields=points.OWNER_FIELDS, offset=offset
                 )
             found |= {points.owner_of(point)[0] for point in seen}
             if offset is None:
@@ -248,8 +248,11 @@ class QdrantCollections:
 
     async def found(self) -> tuple[Described | None, Sequence[Described]]:
         async with within("find collections", self.timeout_s):
-            read = await self._aliased() or self.name
-            told = {name: await self._described(name) for name in await self._names()}
+            read, ask = await self._aliased() or self.name, self.engine.ask
+            names = made_of(self.name, (each.name for each in (await ask("get_collections")).collections))
+            told = {
+                name: Described(name, *described(await ask("get_collection", collection_name=name))) for name in names
+            }
         return told.get(read), [about for name, about in told.items() if name != read]
 
     async def switch(self, name: str) -> None:
@@ -279,13 +282,7 @@ class QdrantCollections:
     async def check_room(self) -> None:
         await self.engine.check_room()
 
-    async def _names(self) -> list[str]:
-        return made_of(self.name, (each.name for each in (await self.engine.ask("get_collections")).collections))
-
     async def _aliased(self) -> str | None:
         """What the alias names. Aliases of everybody are asked for, so that an error is none of a missing one."""
         listed = (await self.engine.ask("get_aliases")).aliases
         return next((each.collection_name for each in listed if each.alias_name == live_name(self.name)), None)
-
-    async def _described(self, name: str) -> Described:
-        return Described(name, *described(await self.engine.ask("get_collection", collection_name=name)))

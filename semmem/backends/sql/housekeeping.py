@@ -4,7 +4,7 @@ shares it: signs of life, news, who hides what another one is erasing, and how f
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -50,22 +50,35 @@ class SqlHousekeeping(JournalPart):
 
     async def prune(self, *, done_before: float) -> int:
         """In transactions of ``prune_rows_max`` rows."""
-        number = await self._prune_all(_prune_turns, done_before)
-        await self._prune_all(_prune_said, done_before)
+        number = await self._prune_all(self._prune_turns, done_before)
+        await self._prune_all(self._prune_said, done_before)
         await self._prune_leftovers(done_before)
         return number
 
-    async def _prune_all(self, some: Callable[[Transaction, float, int], int], done_before: float) -> int:
+    async def _prune_all(self, some: Callable[[float], Awaitable[int]], done_before: float) -> int:
         number = 0
         while True:
-            pruned = await self._prune_some(some, done_before)
+            pruned = await some(done_before)
             number += pruned
             if pruned < self._limits.prune_rows_max:
                 return number
 
     @one_write
-    def _prune_some(self, conn: Transaction, some: Callable[[Transaction, float, int], int], done_before: float) -> int:
-        return some(conn, done_before, self._limits.prune_rows_max)
+    def _prune_turns(self, conn: Transaction, done_before: float) -> int:
+        """At most ``prune_rows_max`` turns and lonely halves; how many there were."""
+        number = 0
+        for old in (turns.c.done_at < done_before, and_(tables.LONELY, turns.c.closed_at < done_before)):
+            some = select(turns.c.id).where(old).limit(self._limits.prune_rows_max - number)
+            number += conn.remove(turns, turns.c.id.in_(some), old)
+        return number
+
+    @one_write
+    def _prune_said(self, conn: Transaction, done_before: float) -> int:
+        """At most ``prune_rows_max`` rows, the oldest; how many there were."""
+        said = tables.said_messages.c
+        oldest = select(said.id, said.ordinal).where(said.at < done_before).order_by(said.at)
+        some = oldest.limit(self._limits.prune_rows_max)
+        return conn.remove(tables.said_messages, tuple_(said.id, said.ordinal).in_(some))
 
     @one_write
     def _prune_leftovers(self, conn: Transaction, done_before: float) -> None:
@@ -281,26 +294,6 @@ class SqlHousekeeping(JournalPart):
     @one_read
     def not_writing(self, conn: Transaction, target: str) -> int:
         return self._others_but(conn, select(reindex_writers.c.replica_id).where(reindex_writers.c.target == target))
-
-
-def _prune_turns(conn: Transaction, done_before: float, rows_max: int) -> int:
-    """At most ``rows_max`` turns and lonely halves; how many there were."""
-    done = turns.c.done_at < done_before
-    lonely = and_(tables.LONELY, turns.c.closed_at < done_before)
-    number = 0
-    for old in (done, lonely):
-        some = select(turns.c.id).where(old).limit(rows_max - number)
-        number += conn.remove(turns, turns.c.id.in_(some), old)
-    return number
-
-
-def _prune_said(conn: Transaction, done_before: float, rows_max: int) -> int:
-    """At most ``rows_max`` rows, the oldest; how many there were."""
-    key = (tables.said_messages.c.id, tables.said_messages.c.ordinal)
-    some = (
-        select(*key).where(tables.said_messages.c.at < done_before).order_by(tables.said_messages.c.at).limit(rows_max)
-    )
-    return conn.remove(tables.said_messages, tuple_(*key).in_(some))
 
 
 # --- batches in figures, each out of an index ------------------------------------------------------------------------
