@@ -49,7 +49,6 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, None when there is no child."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 

@@ -187,7 +187,6 @@ class _Expiring(WriteBehind[T]):
             await asyncio.sleep(PRUNE_EVERY_S)
 
     async def prune(self) -> None:
-        """Forget what is past its time."""
         with suppress(JournalError):  # it is tried again
             await self._prune(self.clock())
 

@@ -49,7 +49,6 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def told(marks: Sequence[Mark], taken_at: float) -> dict[str, Any]:
-    """What the file holds, as JSON."""
     listed = [_listed(mark) for mark in marks]
     return {"erasures": FORMAT, "taken_at": taken_at, "marks": listed, "digest": _digest(listed)}
 

@@ -34,7 +34,6 @@ class Damaged(BackupError):
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Size and digests of a file, as a manifest holds them."""
     whole, blocks, size = hashlib.sha256(), [], 0
     for block in _blocks(path):
         whole.update(block)

@@ -131,7 +131,6 @@ class Imports:
                 raise failed
 
     async def _take(self, placed: _Placed, into: _Into) -> bool:
-        """Whether it is new here."""
         memory, done = placed.memory, into.done
         old = into.present.get(memory.id)
         if old is None:

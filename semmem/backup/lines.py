@@ -77,14 +77,10 @@ class MemoryLine(_Struct, tag_field="kind", tag="memory"):
 
 
 class VersionLine(_Struct, tag_field="kind", tag="version"):
-    """An earlier one."""
-
     memory: _MemoryFields
 
 
 class End(_Struct, tag_field="kind", tag="end"):
-    """How much stands before it."""
-
     users: int
     memories: int
     versions: int

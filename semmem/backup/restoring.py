@@ -41,7 +41,6 @@ class Restored:
 
 
 def is_unfinished(data_dir: Path) -> bool:
-    """Whether a restore into it was begun and not finished."""
     return (data_dir / STAGING).is_dir()
 
 

@@ -136,7 +136,6 @@ class ChangeNews:
         self._copies = copies
 
     def changed(self, user: str, memory_id: str | None = None) -> None:
-        """A write to this user's memories has ended."""
         if not self._everything:
             self._changed.add(user)
         if len(self._changed) > self.users_max:

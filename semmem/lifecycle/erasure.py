@@ -132,7 +132,6 @@ class Erasure:
         return len(self._pending)
 
     def is_own(self, what: Forgetting) -> bool:
-        """Whether this process is at it."""
         return what in self._pending
 
     async def forget_scope(

@@ -28,8 +28,6 @@ class _Line:
 
 
 class Lines:
-    """For each user a line in which callers of this process stand."""
-
     def __init__(self) -> None:
         self._of: dict[str, _Line] = {}
 

@@ -87,7 +87,6 @@ def replaced_before(version: Memory, known: Iterable[Memory]) -> float:
 
 
 def as_settled(memory: Memory) -> Memory:
-    """The same memory, no longer provisional."""
     return without(memory, PROVISIONAL)
 
 
@@ -168,5 +167,4 @@ def _statement(memory: Memory) -> tuple[str, str]:
 
 
 def without(memory: Memory, *names: str) -> Memory:
-    """The same memory without these words of its metadata."""
     return replace(memory, metadata={name: value for name, value in memory.metadata.items() if name not in names})

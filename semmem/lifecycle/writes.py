@@ -62,12 +62,10 @@ class Writes:
         return bool(await self.put(new))
 
     async def allowed(self, *memories: Memory) -> set[str]:
-        """The ids of those that may be written."""
         ids = [memory.id for memory in memories]
         return await self.records.allows(self.batch_id, *ids) if self.batch_id else {*ids}
 
     async def may_stay(self, *memories: Memory) -> set[str]:
-        """The ids of those that may stay where they were written."""
         ids = {memory.id for memory in memories}
         return await self.records.may_stay(self.batch_id, *memories) if self.batch_id else ids
 

@@ -278,7 +278,6 @@ def _made(scope: Scope, nonce: str) -> str:
 
 
 def message_id(turn: str, step: str, number: int) -> str:
-    """Of one message."""
     return "msg_" + _digest(turn, step, str(number))
 
 

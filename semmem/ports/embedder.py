@@ -13,8 +13,6 @@ from semmem.ports.errors import EmbedderError
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors, off the event loop."""
-
     @property
     def dimension(self) -> int:
         """Length of every vector."""

@@ -112,8 +112,6 @@ class HistoryRead(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
-    """An observed turn ended in this way."""
-
     status: str
 
 
@@ -132,8 +130,6 @@ class JournalCommitted(Event, frozen=True):
 
 
 class JournalCounted(Event, frozen=True):
-    """How many turns the journal holds in each state."""
-
     turns: Mapping[str, int]
 
 

@@ -80,8 +80,6 @@ class WriteRecords(Protocol):
 
 
 class MemoryRecords(WriteRecords, Protocol):
-    """All that is kept of single memories."""
-
     async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
         """Earlier versions, oldest first."""
 

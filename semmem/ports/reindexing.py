@@ -8,8 +8,6 @@ from typing import Protocol
 
 
 class ReindexState(StrEnum):
-    """How far it is."""
-
     FILLING = "filling"  # memories are copied, with vectors of the new model
     PAUSED = "paused"  # as many were embedded as somebody allowed
     WAITING = "waiting"  # for replicas that do not write to the new collection

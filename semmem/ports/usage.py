@@ -126,5 +126,4 @@ def name_of_digest(key: bytes, digest: str) -> str:
 
 
 def session_name(key: bytes, user: str, session: str) -> str:
-    """What a session of a user's is called in the statistics."""
     return hashlib.blake2b(f"{user}\0{session}".encode("utf-8", "surrogatepass"), key=key, digest_size=8).hexdigest()

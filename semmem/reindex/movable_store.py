@@ -27,8 +27,6 @@ ALL = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One collection."""
-
     about: Described
     store: Collection
 

@@ -89,7 +89,6 @@ class Reindexing:
 
     @property
     def state(self) -> str:
-        """In one word, as this process knew it last."""
         return "none" if self.known is None else self.known.state.value
 
     async def start(self, *, force: bool = False, limit: int | None = None) -> None:

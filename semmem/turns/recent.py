@@ -31,7 +31,6 @@ class Recent(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Keep the entry, in place of another of this key."""
         entries = self._entries
         entries[key] = value
         entries.move_to_end(key)

@@ -214,7 +214,6 @@ class TurnRecorder:
         return opened
 
     def _offer_all(self, messages: UserMessages, chosen: Chosen, opened: Sequence[Turn]) -> bool:
-        """Whether the journal took all of them."""
         taken = True
         for said, turn in zip((*chosen.recovered, *chosen.current), opened, strict=True):
             if self.journal.offer(turn):

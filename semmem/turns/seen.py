@@ -77,7 +77,6 @@ class SeenMessages:
         self._tellers = Recent[int, int](messages_max)
 
     def here(self, said: UserMessage) -> Known:
-        """What this process knows of the words."""
         return self._known.get(said.id) or UNSEEN
 
     def journalled(self, said: UserMessage, at: float) -> None:
@@ -108,7 +107,6 @@ class SeenMessages:
             self._anonymous.put(hash(text), True)
 
     def was_declined_anonymously(self, said: UserMessage) -> bool:
-        """Whether somebody who was not known has said the same."""
         return self._anonymous.get(hash(said.text)) is not None
 
     def is_shared(self, said: UserMessage, user: str) -> bool:

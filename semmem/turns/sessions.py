@@ -137,7 +137,6 @@ class Sessions:
         self._turns.put(turn_id, (scope.user, scope.session or ""))
 
     def closed(self, turn_id: str, answer_id: str, at: float) -> None:
-        """A turn was answered under this name."""
         if (turn := self._turns.get(turn_id)) is not None:
             user, session = turn
             answered = AnsweredTurn(turn_id, session, answer_id, user, at)

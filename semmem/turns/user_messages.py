@@ -30,7 +30,6 @@ class UserMessage(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The name of these words in this place."""
         return f"{self.id}.{self.ordinal}"
 
 

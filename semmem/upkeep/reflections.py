@@ -37,8 +37,6 @@ class ReflectionRules(WritingRules):
 
 
 class Reflector(ModelWriting[ReflectionRules]):
-    """Finds patterns in one user's memories, and keeps them."""
-
     def material(self, memories: Iterable[Memory], now: float) -> list[tuple[Memory, ...]]:
         """What is looked at together: of one project, newest first, no reflections."""
         projects: dict[str, list[Memory]] = {}

@@ -34,8 +34,6 @@ RECENT = 0.2
 
 
 class Limits(TypedDict, total=False):
-    """What MicroBatcher is limited by."""
-
     workers: int
     batch_max: int
     background_batch_max: int

@@ -60,7 +60,6 @@ class About:
 
     @property
     def folder(self) -> str:
-        """The name of its folder."""
         return f"{_slug(self.name)}.{self.weights_sha256[:DIGEST_CHARS]}.{self.precision}"
 
     def write(self, folder: Path) -> None:
@@ -69,8 +68,6 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An exported model on this machine."""
-
     folder: Path
     about: About
 

@@ -38,7 +38,6 @@ class Index:
         return not self.build
 
     def search(self, limit: int) -> dict[str, int]:
-        """Parameters of one search."""
         if self.is_graph:
             return {"ef": max(EF_MIN, limit)}
         return {"nprobe": 1} if "nlist" in self.build else {}

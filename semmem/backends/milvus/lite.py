@@ -69,7 +69,6 @@ class MilvusLiteProcess:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, None when there is no child."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 

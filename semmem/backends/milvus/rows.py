@@ -102,7 +102,6 @@ def search_filter(scope: Scope, types: Types, now: float) -> str:
 
 
 def row_id(user: str, memory_id: str, version: int) -> str:
-    """The engine's key."""
     return f"{storable.memory_digest(user, memory_id).hex()}:{version}"
 
 
@@ -169,7 +168,6 @@ def is_retrievable(row: Row, scope: Scope, types: Types, now: float) -> bool:
 
 
 def with_cosine(row: Row, query: Vector) -> Row:
-    """A whole row as a search finds it."""
     return {**row, "cosine": min(1.0, max(-1.0, float(row[VECTOR_FIELD] @ query)))}
 
 

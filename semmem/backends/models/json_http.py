@@ -180,7 +180,6 @@ def _url(base_url: str, path: str) -> str:
 
 
 def failure(status: int, headers: httpx.Headers) -> ModelUnavailable | ModelRefused:
-    """What a status other than 200 means."""
     if status in OVERLOADED:
         return Overloaded(f"status {status}", _retry_after_s(headers.get("retry-after")))
     if status in WORTH_ANOTHER_TRY or status >= 520:

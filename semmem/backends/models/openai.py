@@ -85,7 +85,6 @@ class OpenAIModel:
             raise ModelUnavailable("no answer within the deadline") from None
 
     async def close(self) -> None:
-        """Close the connections, which are the endpoint's."""
         await self._endpoint.close()
 
     async def _with_retries(self, body: dict[str, object], schema: dict[str, object] | None, deadline: float) -> str:

@@ -46,7 +46,6 @@ class HttpReranker:
             raise ModelUnavailable("no answer within the deadline") from None
 
     async def close(self) -> None:
-        """Close the connections, which are the endpoint's."""
         await self._endpoint.close()
 
 

@@ -241,7 +241,6 @@ def due_session(
 
 
 def _due(rules: BatchRules, now: float, among: ColumnElement[bool]) -> Select[Any]:
-    """The due session of the oldest waiting turn."""
     ready = _ready(rules, now)
     # An answer that came long after the question is activity too.
     active = case((turns.c.closed_at > turns.c.seen_at, turns.c.closed_at), else_=turns.c.seen_at)

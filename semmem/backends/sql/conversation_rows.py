@@ -257,7 +257,6 @@ class Doors:
         self._conversations = {row.id: row.forgotten_at for row in found}
 
     def shut(self, scope: Scope, turn: str, talk: str, at: float) -> bool:
-        """Whether what was said there then is erased."""
         return (
             at <= self._turns.get(turn, -1.0)
             or at <= self._conversations.get(talk, -1.0)

@@ -233,7 +233,6 @@ class WatchedClock:
         return self._since
 
     def settled(self) -> None:
-        """Whoever had to know that it was set back knows."""
         self._since = None
 
 

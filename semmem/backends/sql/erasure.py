@@ -279,7 +279,6 @@ def _is_erased(
 
 
 def _is_meant(conn: Transaction, memory: Memory) -> bool:
-    """Whether an erasure took the memory, or is about to."""
     single = _marked_until(conn, {memory.user})
     if (marks.digest(memory.user), marks.digest(memory.id)) in single or _is_erased(conn, memory, single):
         return True
@@ -323,7 +322,6 @@ def _marked(conn: Transaction, until: dict[str, float]) -> list[Row[Any]]:
 
 
 def _erase_beside(conn: Transaction, single: Container[tuple[str, str]]) -> Counter[str]:
-    """Versions and statistics of marked memories."""
     counts: Counter[str] = Counter()
     for table in (versions, *tables.STATISTICS):
         word = "versions" if table is versions else "statistics"

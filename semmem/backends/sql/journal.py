@@ -28,7 +28,6 @@ from semmem.backends.sql.usage import SqlUsage
 
 
 def is_server(url_or_path: str | Path) -> bool:
-    """Whether this names a PostgreSQL server."""
     return str(url_or_path).startswith(("postgresql://", "postgres://"))
 
 
@@ -78,15 +77,12 @@ class SqlJournal(
         super().__init__(database, limits or JournalLimits(), clock or WatchedClock())
 
     async def open(self) -> None:
-        """Make the tables, or check that they are a journal this build can read. Idempotent."""
         await self._database.open()
         self._clock.look()
         await self._lower_marks(self._clock.now())  # of a process whose clock was ahead
 
     async def close(self) -> None:
-        """Finish what was begun and let the database go. Idempotent."""
         await self._database.close()
 
     def last_write(self) -> object:
-        """Another value after a commit by which a batch may have become due, as far as that is known here."""
         return self._database.last_write()

@@ -47,7 +47,6 @@ class Transaction:
         return upsert_into(self.dialect.name, table)
 
     def row_of(self, table: Table, *which: ColumnElement[bool]) -> Row[Any] | None:
-        """The first of these rows."""
         return self.execute(select(table).where(*which)).first()
 
     def rows_of(self, table: Table, *which: ColumnElement[bool], by: Any = None) -> Sequence[Row[Any]]:
@@ -55,11 +54,9 @@ class Transaction:
         return self.execute(select(table).where(*which).order_by(by)).all()
 
     def is_there(self, table: Table, *which: ColumnElement[bool]) -> bool:
-        """Whether there is such a row."""
         return self.execute(select(*table.primary_key).where(*which).limit(1)).first() is not None
 
     def count(self, table: Table, *which: ColumnElement[bool]) -> int:
-        """How many such rows there are."""
         return self.execute(select(sa.func.count()).select_from(table).where(*which)).scalar_one()
 
     def among(self, column: Any, values: Sequence[str], *also: ColumnElement[bool]) -> list[Any]:
@@ -115,7 +112,6 @@ class Transaction:
 
 
 def later(old: Any, new: Any) -> ColumnElement[Any]:
-    """The greater of two values."""
     return sa.case((old < new, new), else_=old)
 
 
@@ -128,7 +124,6 @@ def know_users(conn: Transaction, names: Iterable[str]) -> None:
 
 
 def scope_row(scope: Scope) -> dict[str, str]:
-    """The scope columns of a row that is written."""
     return {"user_id": scope.user, **{name: getattr(scope, name) or "" for name in NARROWING}}
 
 
@@ -211,7 +206,6 @@ def _fact(item: dict[str, Any]) -> Fact:
 
 
 def memory_json(memory: Memory) -> str:
-    """Everything but the vector."""
     fields = dataclasses.asdict(dataclasses.replace(memory, embedding=None))
     del fields["embedding"]
     return json.dumps(fields)

@@ -124,8 +124,6 @@ def withhold_marked(conn: Transaction) -> None:
 
 
 class _Marked:
-    """All that is marked."""
-
     def __init__(self, conn: Transaction) -> None:
         self._single = marks.memories_forgotten(conn)
         self._talks = {row.id: row.forgotten_at for row in conn.execute(select(forgotten_conversations))}
@@ -135,7 +133,6 @@ class _Marked:
         )
 
     def reaches(self, conn: Transaction, user: str) -> Reaches:
-        """Of this user's conversations."""
         shown, whose = shown_to(conn, user), marks.digest(user)
         single = {name: self._single.get((whose, marks.digest(name))) for name in shown}
         gone = {name: at for name, at in single.items() if at is not None}
@@ -157,7 +154,6 @@ Told = Sequence[tuple[str, Scope, KeptMessage]]
 
 
 def flagged(message: KeptMessage, reach: Reach | None) -> KeptMessage:
-    """The message, withheld if it is reached."""
     if reach is None or message.role is not Role.ASSISTANT:
         return message
     reached = message.place >= reach.place and message.turn_at <= reach.until
