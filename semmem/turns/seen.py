@@ -22,7 +22,6 @@ from semmem.turns.user_messages import UserMessage
 PLACES_MAX = 16
 """How many places of the same words in one conversation are remembered in process: "yes" may be said all day."""
 
-
 SHARED = -1
 """In place of a user: several have said it. No text's hash is -1."""
 

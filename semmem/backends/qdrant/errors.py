@@ -20,7 +20,6 @@ SQLITE_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READ
 NO_ROOM_WORDS = (b"No space left on device", b"out of disk space", b"not enough space")
 """What a server says in the text of a 500 (the first is the system's own)."""
 
-
 call_timeout_s: ContextVar[float] = ContextVar("of the calls within")
 
 

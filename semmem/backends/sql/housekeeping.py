@@ -30,7 +30,6 @@ SEEN_AT_ONCE = 50
 _BATCH = batches.c.trigger_word != HOLD
 _LIVE, _ENDED = and_(tables.LIVE, _BATCH), and_(batches.c.status.is_not(None), _BATCH)
 
-
 _DONE = turns.c.done_at.is_not(None)
 _STATES = {
     "open": and_(WAITING, turns.c.closed_at.is_(None)),

@@ -38,7 +38,6 @@ CLOSING = {"answer_lost": ANSWER_LOST, "answered": ANSWERED, "refused": REFUSED}
 _UNSTORABLE = re.compile("[\\\\\x00\ud800-\udfff]")
 _ESCAPED = re.compile(r"\\([0-9a-f]{4})")
 
-
 _BYTEWISE = postgresql.TEXT(collation="C")
 
 
@@ -149,7 +148,6 @@ said_messages = _table("said_messages", *_keys("id"), *_keys("ordinal", kind=Int
 """Which messages were journalled or declined (then ``ordinal`` is negative), as bare ids. A row outlives its turn when
 the turn is erased, so that what was erased is known when a client resends it, and goes when it is as old as turns that
 are pruned. It names nobody: the id is a digest."""
-
 
 session_ends = _table("session_ends", *_keys("user_id", "session"), *_given(Double, "ended_at"))
 
