@@ -109,7 +109,7 @@ def erased_at(conn: Transaction, user: str) -> float | None:
     return max(marks.forgotten_at(conn, user) or 0.0, single or 0.0)
 
 
-_OF_USER = bindparam("user")
+_OF_USER: Any = bindparam("user")
 _PENDING = Prepared(select(pending_erasures.c.user_id).where(pending_erasures.c.user_id == _OF_USER).limit(1))
 _MARKED = forgotten_memories.c
 _SINGLE = Prepared(select(func.max(_MARKED.forgotten_at)).where(_MARKED.user_digest == _OF_USER))
