@@ -1,7 +1,5 @@
 """Memories in this process, searched exactly. Nothing survives the process: for tests, demos and small trials."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from copy import deepcopy

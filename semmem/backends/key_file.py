@@ -1,7 +1,5 @@
 """A secret key in a file of its own, made once and readable by its owner alone."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

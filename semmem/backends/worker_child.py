@@ -2,8 +2,6 @@
 
 It has no socket and proves nothing: OpenSSL, which asyncio and hashlib take where it is there, would be 6 MB of it."""
 
-from __future__ import annotations
-
 import pickle
 import signal
 import sys

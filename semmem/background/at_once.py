@@ -1,7 +1,5 @@
 """Who learns from single turns as soon as they are journalled: one after another for each user, beside the batches."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

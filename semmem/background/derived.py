@@ -1,8 +1,6 @@
 """What is made of conversations behind the requests: states of long sessions, and vectors of users' words, so that
 questions find them by meaning."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Mapping

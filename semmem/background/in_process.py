@@ -1,8 +1,6 @@
 """What a process keeps in memory: rows of the journal, read again as soon as another process tells of a change and now
 and then; and after a start the memories of the latest active users, so that not each of them waits for a load."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

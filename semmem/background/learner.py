@@ -1,7 +1,5 @@
 """Who claims batches and has them learnt from, who looks for changes of topic, and how both have texts embedded."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

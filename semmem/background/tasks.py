@@ -1,8 +1,6 @@
 """Owned tasks and threads, and failures of those that go on. No task is spawned anywhere else in semmem's own code, so
 nothing runs that nobody owns."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

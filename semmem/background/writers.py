@@ -1,8 +1,6 @@
 """What is written behind the requests, in batches: halves of turns and of conversations, rows of the statistics of use.
 All of it waits in memory, within limits."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

@@ -4,8 +4,6 @@ The one room that writes files which somebody carries away, and reads files that
 everything that leaves carries counts and digests, everything that comes in is checked before it changes anything, and
 what was erased since does not come back with it. Nothing here knows HTTP, a database or a vendor."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -3,8 +3,6 @@
 Written here first and marked there then. Cut off between the two, the next try writes the same turns again, which
 changes nothing: a turn is known by its id. What was erased on either side is erased on both first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol

@@ -2,8 +2,6 @@
 
 Digests and times; nobody reads from it who was erased, only whether a name that he knows was."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Who has memories; and these with earlier versions and uses, user by user, as lines that another semmem imports."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

@@ -5,8 +5,6 @@ And a backup on its way from the process that takes it to the one that keeps it,
 ``{"file": name, "bytes": n}`` is followed by that many bytes, to be added to the file. The last line is
 ``{"manifest": ...}`` or ``{"failed": reason}``; a stream without either was cut off."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

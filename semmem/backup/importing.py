@@ -1,7 +1,5 @@
 """Lines of an export into a running semmem: what is there is not doubled, and what was erased does not come back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace

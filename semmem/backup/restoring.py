@@ -3,8 +3,6 @@
 What is not finished lies in one folder, ``restoring``. While that is there nothing may be served from the data around
 it, and another restore begins anew."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

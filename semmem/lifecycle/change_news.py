@@ -7,8 +7,6 @@ reading is as of now where nobody waits for it; else it is as it is, and soon do
 News are no promise. What could not be told is told as "everything may have changed" as soon as that is possible, and
 so is understood every gap in what is heard. Whatever is lost shows when copies reach their staleness."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import secrets

@@ -1,7 +1,5 @@
 """Forgetting everybody: one erasure after another, each as anybody's, for whoever store and journal know."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 

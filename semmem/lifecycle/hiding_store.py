@@ -1,8 +1,6 @@
 """What is being erased, as this process knows it, and a store that neither shows nor takes it: the one place where
 erased memories are filtered out."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 The database keeps holds and batches of a user apart, across processes; but it knows no order, and many callers that ask
 again and again could keep one of them waiting for ever. So callers of one process stand in line, and one asks."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """Whether a reflection still stands: all that it rests on is there, may be shown, and says what it said."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 

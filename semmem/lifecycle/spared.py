@@ -4,8 +4,6 @@ A memory that is told another value goes with what was said last. Erasing that a
 another session perhaps, as a memory of its own; and what it was that replaced another one no longer stands in its way.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 All of it is done under a hold of the user, and is safe to repeat: what was written by an earlier try is there, and what
 was erased since is not written again. See semmem.lifecycle.spared."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace

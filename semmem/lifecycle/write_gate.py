@@ -1,7 +1,5 @@
 """A store whose writes can be held off for a moment, and that tells whose memories were changed: for a copy of all."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager

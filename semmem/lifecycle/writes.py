@@ -5,8 +5,6 @@ came before the removal is removed with the rest, and one that came after it fin
 write and that look leaves in the store, upkeep removes: the mark outlives the batch. A batch or hold that was cut off,
 since something else of the user was erased, writes no more; what it has written stays."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from semmem.memory import Memory, Scope

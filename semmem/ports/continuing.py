@@ -5,8 +5,6 @@ became of that request gives it free again: its answer as it is recorded, or tha
 nothing is heard any more (a crash, a client that left before the answer began) stays, since nobody knows what the
 client was told."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 IDLE, BROKEN = "idle", "broken"

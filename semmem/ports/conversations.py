@@ -5,8 +5,6 @@ are known by turn, step and number, so that each is kept once, however often and
 
 To go on from an answer of a model that keeps no state: ``chain`` by the API's own name of the answer."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections import Counter

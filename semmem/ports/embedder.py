@@ -1,7 +1,5 @@
 """What turns texts into vectors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Protocol
 

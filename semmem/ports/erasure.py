@@ -1,7 +1,5 @@
 """What erasing needs of the journal's database."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -27,8 +27,6 @@
 Every backend maps its third party's errors onto these in one place. Nothing else crosses a port, except
 ``asyncio.CancelledError`` and programming errors."""
 
-from __future__ import annotations
-
 
 class SemmemError(Exception): ...
 

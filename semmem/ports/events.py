@@ -4,8 +4,6 @@ A listener is called on the event loop in the middle of the work: it neither wai
 event is its own affair (semmem.telemetry counts it, and writes the log line that goes with it); without a listener
 nothing changes. Events carry words, numbers and ids of batches, never content and never a user."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct

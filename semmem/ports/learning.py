@@ -1,7 +1,5 @@
 """What turns are learnt from, a batch at a time, by whom, and where that is kept."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum

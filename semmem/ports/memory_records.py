@@ -2,8 +2,6 @@
 
 Whoever changes a user's memories is alone with them: a batch, or a hold. Everything here raises JournalError."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

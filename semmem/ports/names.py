@@ -5,8 +5,6 @@ counted, and a name with a control character or a lone surrogate is no name. Wha
 names. A user is refused: nobody is safer than the wrong one. A conversation, a project or an agent goes on under a
 digest, so that the same long name means the same thing in every request and on every replica."""
 
-from __future__ import annotations
-
 import hashlib
 import unicodedata
 

@@ -1,7 +1,5 @@
 """The durable record of what was said: what is written into it, and what requests ask of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """What processes that share a store know of its reindex, kept in the journal's database."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol

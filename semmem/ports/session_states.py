@@ -1,8 +1,6 @@
 """What the journal keeps of sessions beside their turns: the state that stands for the older part of a long one, and
 what each was shown, so that another process shows the same bytes again."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Protocol

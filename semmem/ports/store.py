@@ -1,7 +1,5 @@
 """What keeps memories and finds them by vector."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Who does what takes long, beside the event loop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 

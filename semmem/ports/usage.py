@@ -1,7 +1,5 @@
 """What is kept of each answered request for the statistics of use: figures and keyed digests, never what was said."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass

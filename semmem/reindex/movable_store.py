@@ -5,8 +5,6 @@ loaded any more: of what is read here, a memory has the vector that the new coll
 none. Every write and every removal goes to the collection that is read first, and then to all beside it, as long as
 they are there: so does it to a former collection that is kept."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

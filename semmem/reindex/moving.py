@@ -8,8 +8,6 @@ afterwards (``Writes``). At the end both sides are read once more.
 The target is read before the source, every time: then it cannot have anything newer than the source, nor miss a removal
 that the source has seen, whatever is written in between."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

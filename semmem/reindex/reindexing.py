@@ -9,8 +9,6 @@
 One process does it, the others follow. Cut off at any moment it goes on where it was: what is done twice changes
 nothing, and what was read is always right, since the former collection decides until the switch."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress

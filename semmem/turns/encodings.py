@@ -2,8 +2,6 @@
 
 A few kilobytes may unpack to gigabytes. So every decoder gives its output in pieces, and the caller counts them."""
 
-from __future__ import annotations
-
 import sys
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The response phase of one exchange: an answer as it passes, and how it ended."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Protocol
 

@@ -1,8 +1,6 @@
 """The most recently used entries of a table. Every request reads and writes a dozen, so it is a few lines around what
 the interpreter has in C."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar

@@ -5,8 +5,6 @@ Of several messages without an answer between them the last is the turn that the
 as it does. A message that is recovered from the history is closed with the answer that the client resends with it:
 that answer will not be observed any more."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice

@@ -6,8 +6,6 @@ on, and some of it was said not to be kept. So a message of the history is taken
 before it are known to have been journalled: what follows them in the same conversation was said after them. What was
 declined ends that: what follows it unseen counts as declined too, until the next words that were journalled."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence

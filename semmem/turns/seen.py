@@ -4,8 +4,6 @@ The most recent ones are remembered in this process, all of them in the journal,
 name. What only this process has to recognise is remembered by the interpreter's own hash, which is keyed anew in each.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence

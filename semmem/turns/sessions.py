@@ -3,8 +3,6 @@ which every replica derives alike from the same words.
 
 A session that nobody named is called ``<key>.<start>``: a digest of its words, and when it began, in whole seconds."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

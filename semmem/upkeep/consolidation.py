@@ -4,8 +4,6 @@ Likeness alone is not enough: "is allergic" and "is not allergic" are 0.98 apart
 they are the same word for word, articles, case and the spelling of numbers aside: nothing is lost with the one that
 goes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace

@@ -2,8 +2,6 @@
 
 Every step is bounded, safe to repeat, and leaves what it did not get to for the next run."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass

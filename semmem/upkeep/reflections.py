@@ -4,8 +4,6 @@ A reflection adds to its memories and takes no one's place. It is a guess: it ha
 bring no name and no number that they have not, and pass the screens; and it goes when any of them goes. No reflection
 is ever reflected on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 A summary is a claim about what the memories say, and it takes their place. So it must be made of their words, keep
 every number and name of them, and pass the screen; else the memories stay as they are."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

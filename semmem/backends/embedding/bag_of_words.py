@@ -1,7 +1,5 @@
 """Vectors without a model: a text's words, counted. What shares words is near; of meaning nothing is known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Unpack
 from zlib import crc32

@@ -8,8 +8,6 @@ The graph has one node for each step of BERT's paper, written from the weights a
 ONNX Runtime fuses what it can by itself, and its own fused ones (Attention, SkipLayerNormalization) are no faster on a
 CPU; docs/decisions/0040 has the figures."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

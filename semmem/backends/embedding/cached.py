@@ -1,7 +1,5 @@
 """Any embedder, with a cache in front."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time

@@ -2,8 +2,6 @@
 
 The graph is written from the weights (``bert``): nothing of PyTorch is needed, and a second is enough."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

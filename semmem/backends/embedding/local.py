@@ -1,7 +1,5 @@
 """What embedders with a model in this process have in common: threads, batches, and texts that a tokenizer accepts."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading

@@ -6,8 +6,6 @@ are imported when the embedder is opened.
 An exported model lies in a folder of its own, ``<name>.<digest of the weights>.<precision>``, made once and never
 changed: what is there is whole, and other weights of the same name lie beside it."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Importing the library takes seconds and hundreds of megabytes, so it is imported when the embedder is opened, on the
 embedder's own thread, and never when this module is imported."""
 
-from __future__ import annotations
-
 import os
 import threading
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Embeddings by a table: a vector for each token, and their mean for a text. Microseconds, and less exact than a model
 that reads the text."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any, Unpack

@@ -2,8 +2,6 @@
 
 No model library is imported here: what only has to know a model's name starts in an instant."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """What goes on beside the calls: owned tasks, the flush of Milvus Lite's buffer, and the reads that it waits for."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine

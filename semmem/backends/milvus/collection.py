@@ -1,7 +1,5 @@
 """The rows of one Milvus collection, as it answers and with what this process wrote a moment ago. No memories yet."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import defaultdict

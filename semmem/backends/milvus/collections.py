@@ -2,8 +2,6 @@
 
 A store that was never reindexed has no alias, and one collection with the plain name."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing

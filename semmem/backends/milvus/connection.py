@@ -3,8 +3,6 @@
 Data calls go through pymilvus' asyncio client. Schema work and iterators use the blocking client in a thread, because
 the asyncio one lacks iterators and cannot create collections on Milvus Lite."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging

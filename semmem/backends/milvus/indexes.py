@@ -4,8 +4,6 @@ FLAT compares a request with every vector of its user. IVF_SQ8 does too, with ve
 four: it has a single list, because several would be searched in part, and a user's few memories may lie in the others.
 HNSW and HNSW_SQ (one byte per number) follow a graph, and may miss some."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

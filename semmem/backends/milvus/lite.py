@@ -7,8 +7,6 @@ The child (milvus_lite_server) ends with its parent, however that dies: it holds
 writing end only the parent has, and leaves when the pipe closes (a child stopped by SIGSTOP once it goes on). This
 works on every Unix; elsewhere Milvus Lite is not supported."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

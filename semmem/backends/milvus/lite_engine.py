@@ -20,8 +20,6 @@ wait for each other here, and so does whoever drops the collection: a flush that
 
 This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Sequence

@@ -13,8 +13,6 @@ their work and go too.
 Killed at any moment this loses no row: a new file is on disk before the manifest names it, and the old one goes
 after that. Reads go on, and wait for one file at most. The caller lets nobody write meanwhile."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -12,8 +12,6 @@ all this user's. Removed rows are told by lists that are left whole.
 
 This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from functools import partial

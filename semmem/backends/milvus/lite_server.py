@@ -2,8 +2,6 @@
 
 Its exit code says what its parent cannot see from outside; its output names files, never what they hold."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os

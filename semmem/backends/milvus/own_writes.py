@@ -9,8 +9,6 @@ was written before it.
 
 Milvus Lite shows every write at once and needs none of this."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import OrderedDict

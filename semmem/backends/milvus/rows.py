@@ -7,8 +7,6 @@ on in one JSON field. Times are kept as whole milliseconds where they are filter
 JSON and vectors are read by whole columns. Left alone, pymilvus decodes both cell by cell when a row is looked at, some
 20 microseconds a row: two thirds of the processor time of reading a user's memories."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

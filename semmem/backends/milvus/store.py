@@ -5,8 +5,6 @@ A memory's row is never changed. A new version is inserted as a new row, and onl
 leave a moment without the memory. Reads keep the highest version of each memory. When a process dies between the two
 steps, an older row stays: putting the same version again removes it, and so does ``sweep``."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager

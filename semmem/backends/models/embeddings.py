@@ -1,8 +1,6 @@
 """Vectors of texts from a server with OpenAI's endpoint, which vLLM, TEI, Ollama and others share: ``POST
 {base}/embeddings``."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import time

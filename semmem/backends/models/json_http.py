@@ -1,7 +1,5 @@
 """What all HTTP models have in common: JSON to one URL, bounded answers, httpx's errors as ours, a circuit breaker."""
 
-from __future__ import annotations
-
 import asyncio
 import email.utils
 import json

@@ -1,7 +1,5 @@
 """A reranker behind the endpoint that Cohere, Jina, vLLM and others share: ``POST {base}/rerank``."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Unpack

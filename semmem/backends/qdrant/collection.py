@@ -1,7 +1,5 @@
 """The collection: how it is made, what an existing one must be like, and how it is searched."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Qdrant's errors, and those of what its client uses, as ours."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import sqlite3

@@ -2,8 +2,6 @@
 
 A folder belongs to one process. Its files are Python pickles: whoever may write there may run code here."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import sqlite3

@@ -4,8 +4,6 @@ One memory is one point: a write replaces the point only where its version is lo
 writes. Ids of points are numbers or UUIDs, so one is derived from user and memory id, and both are kept in the payload.
 Filters are values, not text: nothing has to be quoted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import asdict

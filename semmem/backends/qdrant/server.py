@@ -1,7 +1,5 @@
 """A Qdrant server or cluster, over its REST interface."""
 
-from __future__ import annotations
-
 import math
 import re
 import ssl

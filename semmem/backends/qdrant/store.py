@@ -6,8 +6,6 @@ older, so replicas need no lock between them; a removal names the versions it re
 An alias says which collection everybody reads, in the client's local mode as on a server. A store that was never
 reindexed has no alias, and one collection with the plain name."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace

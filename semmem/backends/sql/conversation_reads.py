@@ -1,8 +1,6 @@
 """What was recorded of conversations, for whoever may see it, and what they change of it; and for questions about what
 was said."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 """How messages and conversations become rows and come back, what every change of them comes to, and what erasing takes
 out of them or turns away. Whoever erases is alone with the user."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

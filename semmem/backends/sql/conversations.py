@@ -4,8 +4,6 @@ The user's own words are read from the journal's turn, and whose they are. So a 
 out here, wherever it waited; one whose turn is not here yet waits on, and one of a turn that never comes is dropped by
 whoever brings it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields

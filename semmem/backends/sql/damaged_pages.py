@@ -4,8 +4,6 @@ SQLite gives up a whole query at the first page that does not fit. Here a table 
 is gone costs only what it led to. The layout is SQLite's own (https://www.sqlite.org/fileformat2.html). All calls
 block; nothing is written."""
 
-from __future__ import annotations
-
 import os
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the journal's parts ask of a database, its errors made ours, and calls that are one transaction each."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import sqlite3

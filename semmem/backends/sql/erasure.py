@@ -3,8 +3,6 @@
 The last is applied to what comes from a copy of earlier: a backup, an export, another replica's journal. Marks hold
 digests, so a copy's own names are looked up in them, and never the other way round."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -3,8 +3,6 @@
 Writes and reads have a thread each. A write may wait as long as ``busy_timeout_s`` for another process; with a
 write-ahead log a reader never waits for a writer. What changes nothing in the file does not change its log either."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sqlite3

@@ -1,8 +1,6 @@
 """What keeps the journal small, says how full it is and what is being learnt from, who may have memories, and who
 shares it: signs of life, news, who hides what another one is erasing, and how far a reindex is."""
 
-from __future__ import annotations
-
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict

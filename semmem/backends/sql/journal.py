@@ -8,8 +8,6 @@ What is erased is overwritten in a file, and ``purge`` empties the write-ahead l
 still be under way the bare id stays until it is pruned, so that the answer is turned away. An answer whose question
 never arrived belongs to nobody who could be named; it goes when it is pruned."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from semmem.backends.sql.accounts import SqlAccounts

@@ -14,8 +14,6 @@ are looked at again in each row that somebody else was changing. Where they touc
 so that nobody waits in a circle; whom that happens to all the same is undone by the server and tried again.
 ``mark_adopted`` has a journal to itself that nobody serves."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any

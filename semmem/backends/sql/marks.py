@@ -4,8 +4,6 @@ An erasure reaches what is in the file. What was said before it may still be on 
 another process, so each scope that was erased leaves a mark, and every half of a turn is looked at before it is
 written. A mark holds digests of names: it shall recognise a name, not tell it."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import time

@@ -3,8 +3,6 @@
 A hold is a batch without turns. The index that keeps one user's batches apart keeps holds and batches apart as well,
 and a hold that outlives its holder is found by the next claim, which ends it as an empty batch."""
 
-from __future__ import annotations
-
 import math
 import uuid
 from collections.abc import Mapping, Sequence

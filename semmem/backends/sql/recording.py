@@ -1,8 +1,6 @@
 """Halves of turns as they come in, what is known of messages when their turns are gone, and the sessions they make:
 when these began, what waits in them, and where they end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any

@@ -3,8 +3,6 @@
 Tables are copied as they are, row by row. What of them is gone is counted, and what hung on it is put right: a turn
 whose batch is gone waits for another one."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator

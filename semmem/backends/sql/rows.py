@@ -1,7 +1,5 @@
 """How values become rows and come back, and statements that are compiled once."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -5,8 +5,6 @@ not know it goes on with what it knows, beside the later one or in its place. So
 journal is: what it lacks is added, and what is there stays as it is. What an older build could not live with raises
 ``SCHEMA_VERSION``, and that build refuses it."""
 
-from __future__ import annotations
-
 from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, select, text, update
 from sqlalchemy.schema import CreateColumn
 

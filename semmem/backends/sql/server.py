@@ -4,8 +4,6 @@ Statements run in threads, each with a connection of its own: what they cost in 
 they are the same as SQLite's. A server that cannot be reached, or does not answer, is asked again after ``retry_s`` and
 not sooner: until then every call fails at once."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

@@ -1,8 +1,6 @@
 """The states of long sessions, and what sessions were shown. They hold what users and memories say: they are kept only
 of what may be kept, and whatever is erased of a user takes all of the user's along."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

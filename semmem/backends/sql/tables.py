@@ -11,8 +11,6 @@ done           ``done_at`` is set: its batch is finished, or it was refused befo
 erased         ``closing`` is ERASED: only the id is left, so that a half still under way finds the door shut
 =============  ==========================================================================================="""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 from typing import Any

@@ -1,8 +1,6 @@
 """Turns from which no batch has learnt yet: which memories they were made into at once, taking words out of them, and
 what another journal takes over when this one's process will not come back (a scaled-down replica's)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

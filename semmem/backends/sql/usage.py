@@ -1,7 +1,5 @@
 """Statistics of use: single requests, and what they come to by hour and by day, in one transaction."""
 
-from __future__ import annotations
-
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence

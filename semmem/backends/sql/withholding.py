@@ -7,8 +7,6 @@ keeps them, as they are what was said. Only what reads for prompts leaves them o
 
 Nothing says that an answer does repeat it. One too many is withheld rather than one too few."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
