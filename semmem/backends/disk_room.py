@@ -1,7 +1,5 @@
 """Whether bytes can be written to a folder: asked by writing them, the only answer that knows of quotas and limits."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Memories in this process, searched exactly. Nothing survives the process: for tests, demos and small trials."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -15,11 +13,9 @@ from semmem.ports.store import Collection, Described, passages_name
 
 
 class InProcessStore:
-    """A Store in a dictionary per user. Search is a matrix product over that user's own vectors.
-
-    ``dimension`` is the length of every vector; None takes it from the first vector that is put. Closing keeps the
-    memories; opening again finds them.
-    """
+    """A Store in a dictionary per user. Search is a matrix product over that user's own vectors. ``dimension`` is the
+    length of every vector; None takes it from the first vector that is put. Closing keeps the memories; opening again
+    finds them."""
 
     def __init__(self, *, dimension: int | None = None) -> None:
         self._dimension = dimension

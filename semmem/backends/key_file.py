@@ -1,7 +1,5 @@
 """A secret key in a file of its own, made once and readable by its owner alone."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -15,9 +13,7 @@ _KEY = re.compile(rb"[0-9a-f]{%d}\s*" % (2 * KEY_BYTES))
 
 def read_or_make(path: Path) -> bytes:
     """The key in the file; a new random one where there is no file. Several processes may ask at the same time.
-
-    Blocking. Raises OSError naming the file when it cannot be read or made, or holds no key.
-    """
+    Blocking. Raises OSError naming the file when it cannot be read or made, or holds no key."""
     try:
         return _read(path)
     except FileNotFoundError:

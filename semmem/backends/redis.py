@@ -1,7 +1,5 @@
 """News by Redis or Valkey: publish and subscribe on one channel. Nothing is kept there."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

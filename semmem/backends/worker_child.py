@@ -1,9 +1,6 @@
 """The child process of WorkerProcess: does what it is asked on standard input, and answers on standard output.
 
-It has no socket and proves nothing: OpenSSL, which asyncio and hashlib take where it is there, would be 6 MB of it.
-"""
-
-from __future__ import annotations
+It has no socket and proves nothing: OpenSSL, which asyncio and hashlib take where it is there, would be 6 MB of it."""
 
 import pickle
 import signal

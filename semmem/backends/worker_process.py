@@ -7,8 +7,7 @@ models are among them), and ends when the pipes close. What goes through the pip
 what is unpickled here was pickled by functions of semmem.
 
 For work that goes on when the parent was killed in the middle of it the child sets itself an alarm, which ends a
-process whatever it is busy with.
-"""
+process whatever it is busy with."""
 
 from __future__ import annotations
 
@@ -50,7 +49,6 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, None when there is no child."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 

@@ -1,7 +1,5 @@
 """Who learns from single turns as soon as they are journalled: one after another for each user, beside the batches."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -35,14 +33,10 @@ LEFT_FOR_S, LEFT_MAX = 300.0, 100
 @dataclass(eq=False)
 class AtOnceLearner:
     """At most ``queue_max`` turns wait or are learnt from, ``concurrency`` of them at the same time; a turn waits for
-    its user at most ``wait_s``. TurnLearnt is announced, with the seconds since the turn's answer ended.
-
-    Turns that a process left which is gone, or that could not be learnt from, are taken up by ``run``, by whatever
-    replica has a place free, ``left_s`` seconds after they ended.
-
-    Where answers are not waited for, a turn is learnt from when it was opened. ``can_learn``: while it is false, turns
-    wait.
-    """
+    its user at most ``wait_s``. TurnLearnt is announced, with the seconds since the turn's answer ended. Turns that a
+    process left which is gone, or that could not be learnt from, are taken up by ``run``, by whatever replica has a
+    place free, ``left_s`` seconds after they ended. Where answers are not waited for, a turn is learnt from when it was
+    opened. ``can_learn``: while it is false, turns wait."""
 
     at_once: AtOnce
     settling: Settling

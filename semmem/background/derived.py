@@ -1,8 +1,6 @@
 """What is made of conversations behind the requests: states of long sessions, and vectors of users' words, so that
 questions find them by meaning."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
@@ -31,10 +29,8 @@ REFUSED_MAX = 1000
 class StateMaker:
     """Makes states one at a time. Takes jobs without waiting: of a session only the newest waits; beyond ``queue_max``
     sessions a job is dropped, and the session's next request offers it again. Where no state was kept of a session, it
-    is tried again ``again_turns`` turns later.
-
-    What waits is in memory only: a process that ends loses nothing that the next request would not bring again.
-    """
+    is tried again ``again_turns`` turns later. What waits is in memory only: a process that ends loses nothing that the
+    next request would not bring again."""
 
     making: Making
     known: KnownStates
@@ -96,9 +92,6 @@ class StateMaker:
     def _was_refused(self, job: Job) -> bool:
         refused = self._refused.get((job.user, job.session))
         return refused is not None and 0 <= job.turns - refused[1] < self.again_turns
-
-
-# --- vectors ----------------------------------------------------------------------------------------------------------
 
 
 BATCH_MAX = 32

@@ -1,8 +1,6 @@
 """What a process keeps in memory: rows of the journal, read again as soon as another process tells of a change and now
 and then; and after a start the memories of the latest active users, so that not each of them waits for a load."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -87,9 +85,6 @@ class RecordWatch(Generic[Row]):
             await ends_within(self._look.wait(), self.refresh_s)
 
 
-# --- after a start ----------------------------------------------------------------------------------------------------
-
-
 SLICE_USERS = 100
 """After so many, one line says how far it is."""
 LOOK_S = 1.0
@@ -106,11 +101,9 @@ class ActiveUsers(Protocol):
 
 @dataclass(eq=False)
 class Warming:
-    """Loads at most ``users_max`` users, the latest active first, until there is room for no more.
-
-    One at a time, when no request waits for a load, and resting as long after each as it took: at most half of one core
-    and of the store's time, for as long as it takes. ``counts``: how many ended how.
-    """
+    """Loads at most ``users_max`` users, the latest active first, until there is room for no more. One at a time, when
+    no request waits for a load, and resting as long after each as it took: at most half of one core and of the store's
+    time, for as long as it takes. ``counts``: how many ended how."""
 
     memories: HotMemories
     active: ActiveUsers

@@ -1,7 +1,5 @@
 """Who claims batches and has them learnt from, who looks for changes of topic, and how both have texts embedded."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math
@@ -69,7 +67,8 @@ class Learner:
         batch that is claimed in vain has used up one of its tries."""
         while True:
             if not can_learn() or not await self._claim_one():
-                await self._pause()
+                await ends_within(self._nudged.wait(), self.poll_interval_s)
+                self._nudged.clear()
 
     async def _claim_one(self) -> bool:
         if self._rests():
@@ -97,7 +96,9 @@ class Learner:
         now, written = asyncio.get_running_loop().time(), self.last_write()
         if written == self._seen and now < self._rests_until:
             return True
-        self._seen, self._rests_until = written, now + _rest_s(self.rules)
+        times_s = (self.rules.idle_s, self.rules.answer_wait_s, self.rules.lease_s)
+        rest_s = min(REST_S, *(REST_SHARE * time_s for time_s in times_s if time_s))
+        self._seen, self._rests_until = written, now + rest_s
         return False
 
     async def _learn_one(self, batch: Batch) -> None:
@@ -108,18 +109,9 @@ class Learner:
         finally:
             self._slots.release()
 
-    async def _pause(self) -> None:
-        await ends_within(self._nudged.wait(), self.poll_interval_s)
-        self._nudged.clear()
-
     async def drained(self, timeout_s: float) -> bool:
         """Wait for running batches; whatever is left is cancelled and claimed again when its lease runs out."""
         return await self._tasks.drained(timeout_s)
-
-
-def _rest_s(rules: BatchRules) -> float:
-    times_s = (rules.idle_s, rules.answer_wait_s, rules.lease_s)
-    return min(REST_S, *(REST_SHARE * time_s for time_s in times_s if time_s))
 
 
 async def watch_topics(

@@ -1,8 +1,6 @@
 """Owned tasks and threads, and failures of those that go on. No task is spawned anywhere else in semmem's own code, so
 nothing runs that nobody owns."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -108,12 +106,7 @@ class Outage:
     """Of one thing that is tried again and again. ``what`` names it in the log; ``level`` is that of its failures."""
 
     def __init__(
-        self,
-        log: logging.Logger,
-        what: str,
-        *,
-        level: int = logging.ERROR,
-        clock: Callable[[], float] = time.monotonic,
+        self, log: logging.Logger, what: str, *, level: int = logging.ERROR, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._log, self._what, self._level, self._clock = log, what, level, clock
         self._failures = 0

@@ -1,8 +1,6 @@
 """What is written behind the requests, in batches: halves of turns and of conversations, rows of the statistics of use.
 All of it waits in memory, within limits."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math
@@ -101,26 +99,16 @@ class WriteBehind(ABC, Generic[T]):
         return await ends_within(self._idle.wait(), timeout_s)
 
 
-# --- halves of turns -------------------------------------------------------------------------------------------------
-
-
 Committed = Callable[[Sequence[Turn], Sequence[TurnClosed]], None]
 """Is told what was committed; it neither waits nor raises."""
 
 
-def nobody_learns(_opened: Sequence[Turn], _closed: Sequence[TurnClosed]) -> None:
-    """The default listener."""
-
-
 @dataclass(eq=False)
 class JournalWriter(WriteBehind[Turn | TurnClosed]):
-    """Writes halves of turns behind the requests, many in one commit.
-
-    ``offer`` never waits. A half waits at most ``interval_s`` for company. When the journal fails, halves are kept and
-    tried again; beyond ``queue_max`` new ones are dropped and counted (``dropped``), since memory only adds. What says
-    that words are not to be kept has as much room again: without it they would be kept. ``committed`` is told of halves
-    once they are safe.
-    """
+    """Writes halves of turns behind the requests, many in one commit. ``offer`` never waits. A half waits at most
+    ``interval_s`` for company. When the journal fails, halves are kept and tried again; beyond ``queue_max`` new ones
+    are dropped and counted (``dropped``), since memory only adds. What says that words are not to be kept has as much
+    room again: without it they would be kept. ``committed`` is told of halves once they are safe."""
 
     what = "journal write"
     level = logging.ERROR
@@ -131,7 +119,7 @@ class JournalWriter(WriteBehind[Turn | TurnClosed]):
     batch_max: int = 500
     retry_s: float = 0.5
     announce: Announce = nobody_listens
-    committed: Committed = nobody_learns
+    committed: Committed = lambda _opened, _closed: None
     dropped: int = field(init=False, default=0)
 
     @property
@@ -149,11 +137,9 @@ class JournalWriter(WriteBehind[Turn | TurnClosed]):
         return True
 
     def forget(self, what: Forgetting) -> tuple[int, list[str]]:
-        """Drop the halves of erased turns; how many, and the turns of which nothing is left here.
-
-        That their words were said is still written, as bare places: whoever is sent them again shall know them.
-        Those that are being committed at this moment are not tried again; the journal decides about this try.
-        """
+        """Drop the halves of erased turns; how many, and the turns of which nothing is left here. That their words were
+        said is still written, as bare places: whoever is sent them again shall know them. Those that are being
+        committed at this moment are not tried again; the journal decides about this try."""
         erased = {half.id for half in self._waiting if isinstance(half, Turn) and what.covers_turn(half)}
         erased -= {half.id for half in self._waiting if isinstance(half, Turn) and not what.covers_turn(half)}
         gone = [half for half in self._waiting if _is_of(half, what, erased)]
@@ -184,9 +170,6 @@ def _place(turn: Turn) -> TurnClosed:
     return TurnClosed(f"{turn.message_id}.{turn.ordinal}", TurnEnding.ERASED, turn.opened_at)
 
 
-# --- what is kept for a time -----------------------------------------------------------------------------------------
-
-
 PRUNE_EVERY_S = 3600.0
 
 
@@ -202,7 +185,6 @@ class _Expiring(WriteBehind[T]):
             await asyncio.sleep(PRUNE_EVERY_S)
 
     async def prune(self) -> None:
-        """Forget what is past its time."""
         with suppress(JournalError):  # it is tried again
             await self._prune(self.clock())
 
@@ -234,10 +216,8 @@ class ConversationRecording(Protocol):
 @dataclass(eq=False)
 class ConversationWriter(_Expiring[tuple[SaidHalf, float]]):
     """Writes every ``interval_s``; at most ``queue_bytes_max`` bytes wait, further halves are dropped. Halves wait on
-    whose turn is not in the journal yet. Forgets what is older than ``retention_s``.
-
-    ``missed`` counts halves that were not kept, ``removed`` what went again, both by reason; ``written`` messages.
-    """
+    whose turn is not in the journal yet. Forgets what is older than ``retention_s``. ``missed`` counts halves that were
+    not kept, ``removed`` what went again, both by reason; ``written`` messages."""
 
     what = "write conversations"
     batch_max, retry_s = HALVES_MAX, HALVES_RETRY_S

@@ -2,10 +2,7 @@
 
 The one room that writes files which somebody carries away, and reads files that may have been changed meanwhile. So
 everything that leaves carries counts and digests, everything that comes in is checked before it changes anything, and
-what was erased since does not come back with it. Nothing here knows HTTP, a database or a vendor.
-"""
-
-from __future__ import annotations
+what was erased since does not come back with it. Nothing here knows HTTP, a database or a vendor."""
 
 from typing import Any
 

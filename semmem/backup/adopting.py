@@ -1,10 +1,7 @@
 """A journal that was left behind into one that goes on: what waits in it is learnt from once, by whoever goes on.
 
 Written here first and marked there then. Cut off between the two, the next try writes the same turns again, which
-changes nothing: a turn is known by its id. What was erased on either side is erased on both first.
-"""
-
-from __future__ import annotations
+changes nothing: a turn is known by its id. What was erased on either side is erased on both first."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field

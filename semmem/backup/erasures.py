@@ -1,9 +1,6 @@
 """Marks of erasures as a file: what a backup has to be given when it is put back, and cannot hold itself.
 
-Digests and times; nobody reads from it who was erased, only whether a name that he knows was.
-"""
-
-from __future__ import annotations
+Digests and times; nobody reads from it who was erased, only whether a name that he knows was."""
 
 import hashlib
 import json
@@ -50,7 +47,6 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def told(marks: Sequence[Mark], taken_at: float) -> dict[str, Any]:
-    """What the file holds, as JSON."""
     listed = [_listed(mark) for mark in marks]
     return {"erasures": FORMAT, "taken_at": taken_at, "marks": listed, "digest": _digest(listed)}
 

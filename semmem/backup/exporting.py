@@ -1,7 +1,5 @@
 """Who has memories; and these with earlier versions and uses, user by user, as lines that another semmem imports."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -40,9 +38,7 @@ class Everybody:
 @dataclass(eq=False, repr=False)
 class Exports:
     """``store`` as requests see it: what is being erased is not in it. ``dimension`` and ``signature`` of its vectors.
-
-    Each user is one moment, all of them are not: who changes memories meanwhile is in it before or after.
-    """
+    Each user is one moment, all of them are not: who changes memories meanwhile is in it before or after."""
 
     store: Store
     everybody: Everybody

@@ -3,10 +3,7 @@ a whole manifest it is no backup, so one that was interrupted cannot pass for on
 
 And a backup on its way from the process that takes it to the one that keeps it, as frames. Each is one line of JSON;
 ``{"file": name, "bytes": n}`` is followed by that many bytes, to be added to the file. The last line is
-``{"manifest": ...}`` or ``{"failed": reason}``; a stream without either was cut off.
-"""
-
-from __future__ import annotations
+``{"manifest": ...}`` or ``{"failed": reason}``; a stream without either was cut off."""
 
 import hashlib
 import json
@@ -35,7 +32,6 @@ class Damaged(BackupError):
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Size and digests of a file, as a manifest holds them."""
     whole, blocks, size = hashlib.sha256(), [], 0
     for block in _blocks(path):
         whole.update(block)

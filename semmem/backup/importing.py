@@ -1,7 +1,5 @@
 """Lines of an export into a running semmem: what is there is not doubled, and what was erased does not come back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -86,11 +84,9 @@ class Imports:
     wait_s: float = 30.0
 
     async def take(self, signature: str, texts: Sequence[str]) -> Imported:
-        """Import lines of a file whose vectors have this signature.
-
-        Raises WrongLine before anything is changed; Busy, StoreError, JournalError and EmbedderError when some of the
-        lines may be imported and others not: the same call again does the rest.
-        """
+        """Import lines of a file whose vectors have this signature. Raises WrongLine before anything is changed; Busy,
+        StoreError, JournalError and EmbedderError when some of the lines may be imported and others not: the same call
+        again does the rest."""
         done = Imported()
         placed = await asyncio.to_thread(_read, texts)
         for user, group in groupby(placed, key=lambda each: each.memory.user):
@@ -133,7 +129,6 @@ class Imports:
                 raise failed
 
     async def _take(self, placed: _Placed, into: _Into) -> bool:
-        """Whether it is new here."""
         memory, done = placed.memory, into.done
         old = into.present.get(memory.id)
         if old is None:
@@ -182,7 +177,7 @@ def _read(texts: Sequence[str]) -> list[_Placed]:
             memory, is_current = as_settled(lines.memory_of(line)), isinstance(line, lines.MemoryLine)
         except lines.Unreadable as error:
             raise WrongLine(place, str(error)) from None
-        uses = lines.uses_of(line) if isinstance(line, lines.MemoryLine) and line.uses else None
+        uses = Uses(*line.uses) if isinstance(line, lines.MemoryLine) and line.uses else None
         placed.append(_Placed(place, memory, uses, is_current))
     return placed
 

@@ -3,8 +3,7 @@
 A first line says what the file is, a last one how much it holds; between them a line for each version of each memory,
 earlier versions before the one that is current. Every line begins with a digest of the bytes behind it, so that one
 changed byte is found with its line; a line that a person wrote may go without. Times are seconds, vectors base64 of
-32-bit floats, little-endian.
-"""
+32-bit floats, little-endian."""
 
 from __future__ import annotations
 
@@ -78,14 +77,10 @@ class MemoryLine(_Struct, tag_field="kind", tag="memory"):
 
 
 class VersionLine(_Struct, tag_field="kind", tag="version"):
-    """An earlier one."""
-
     memory: _MemoryFields
 
 
 class End(_Struct, tag_field="kind", tag="end"):
-    """How much stands before it."""
-
     users: int
     memories: int
     versions: int
@@ -93,9 +88,6 @@ class End(_Struct, tag_field="kind", tag="end"):
 
 Line = Header | MemoryLine | VersionLine | End
 _DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
-
-
-# --- out -------------------------------------------------------------------------------------------------------------
 
 
 def memory_line(memory: Memory, uses: Uses | None = None) -> bytes:
@@ -123,9 +115,6 @@ def _fields(memory: Memory) -> _MemoryFields:
     if memory.embedding is not None:
         fields["embedding"] = base64.b64encode(memory.embedding.astype("<f4").tobytes()).decode()
     return _MemoryFields(**fields)
-
-
-# --- in --------------------------------------------------------------------------------------------------------------
 
 
 def read_line(line: bytes) -> Line:
@@ -179,7 +168,3 @@ def _vector(text: str | None) -> Vector | None:
     if not np.isfinite(vector).all() or not vector.any():
         raise Unreadable("embedding is not a finite vector, or zero")
     return vector
-
-
-def uses_of(line: MemoryLine) -> Uses:
-    return Uses(*line.uses) if line.uses else Uses()

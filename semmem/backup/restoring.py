@@ -1,10 +1,7 @@
 """A backup into an empty folder of data: verified first, put together aside, and moved into place at the end.
 
 What is not finished lies in one folder, ``restoring``. While that is there nothing may be served from the data around
-it, and another restore begins anew.
-"""
-
-from __future__ import annotations
+it, and another restore begins anew."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,11 +38,7 @@ class Restored:
     journal: dict[str, int] = field(default_factory=dict)
 
 
-# --- the folder ------------------------------------------------------------------------------------------------------
-
-
 def is_unfinished(data_dir: Path) -> bool:
-    """Whether a restore into it was begun and not finished."""
     return (data_dir / STAGING).is_dir()
 
 
@@ -78,9 +71,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-# --- what is in it ---------------------------------------------------------------------------------------------------
 
 
 async def apply_erasures(

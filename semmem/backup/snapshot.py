@@ -2,8 +2,7 @@
 
 Memories are copied user by user first, and those that changed meanwhile again, until few are left. Then writes to the
 store are held off, for as long as the journal's copy and those few users take: what is in the journal and what is in
-the store belong together, as after a crash at that moment. Requests are served throughout.
-"""
+the store belong together, as after a crash at that moment. Requests are served throughout."""
 
 from __future__ import annotations
 

@@ -5,10 +5,7 @@ read that user's memories before. For a while the store may show what was there 
 reading is as of now where nobody waits for it; else it is as it is, and soon done again.
 
 News are no promise. What could not be told is told as "everything may have changed" as soon as that is possible, and
-so is understood every gap in what is heard. Whatever is lost shows when copies reach their staleness.
-"""
-
-from __future__ import annotations
+so is understood every gap in what is heard. Whatever is lost shows when copies reach their staleness."""
 
 import asyncio
 import math
@@ -23,7 +20,7 @@ from typing import Protocol
 
 from cachetools import TTLCache
 
-from semmem.memory import Memory, MemoryType, Scope
+from semmem.memory import Memory, Scope, Types
 from semmem.ports.errors import NewsError
 from semmem.ports.events import Announce, ChangesTold, NewsBack, NewsLost, nobody_listens
 from semmem.ports.store import Lagging, Store, StoreWrapper
@@ -95,10 +92,7 @@ class ChangeNews:
     """``changed`` is told of every write to the store. What changes within ``interval_s`` after the last word is told
     together; above ``users_max`` users as "everything". ``key``: the same on all replicas. ``settle_s``: how long a
     store may show what was there before; ``again_s``: after how long what was read meanwhile is read again.
-    ``retry_s``: first pause after a failure.
-
-    Nothing here is waited for by a request, and nothing raises.
-    """
+    ``retry_s``: first pause after a failure. Nothing here is waited for by a request, and nothing raises."""
 
     bus: NewsBus
     key: bytes
@@ -139,10 +133,7 @@ class ChangeNews:
         """What has to be told when another process changes something."""
         self._copies = copies
 
-    # --- telling -----------------------------------------------------------------------------------------------------
-
     def changed(self, user: str, memory_id: str | None = None) -> None:
-        """A write to this user's memories has ended."""
         if not self._everything:
             self._changed.add(user)
         if len(self._changed) > self.users_max:
@@ -197,8 +188,6 @@ class ChangeNews:
     def _word(self, *what: str) -> str:
         return " ".join((CHANGED, self._origin, self._key_id, *what))
 
-    # --- hearing -----------------------------------------------------------------------------------------------------
-
     def connected(self) -> None:
         """From here on every word is heard; what was said before may have been missed."""
         self._all_doubted()
@@ -248,8 +237,6 @@ class ChangeNews:
         if self._copies is not None:
             self._copies.all_changed_elsewhere()
 
-    # --- reading -----------------------------------------------------------------------------------------------------
-
     def reading(self, user: str) -> Reading:
         """The user's memories are about to be read, and may be kept: how. After that, the news are known."""
         digest = self._digest(user)
@@ -276,8 +263,6 @@ class ChangeNews:
     def _digest(self, user: str) -> str:
         name = user.encode("utf-8", "surrogatepass")
         return blake2b(name, key=self.key, digest_size=DIGEST_BYTES).hexdigest()
-
-    # --- outages -----------------------------------------------------------------------------------------------------
 
     def _gone(self, way: str, why: str) -> None:
         self._away.add(way)
@@ -310,7 +295,7 @@ class AttentiveStore(StoreWrapper):
         return await super().get(scope, memory_id)
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         how = self._news.reading(scope.user)
         if how is not Reading.TWICE:
@@ -322,7 +307,7 @@ class AttentiveStore(StoreWrapper):
             self._as_of_now(how, scope.user)
             self._news.read_again(scope.user)
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         self._as_of_now(self._news.reading(scope.user), scope.user)
         return await super().count(scope, types=types)
 

@@ -52,7 +52,6 @@ class Elsewhere:
     _news: asyncio.Event = field(init=False, default_factory=asyncio.Event)
 
     def obeyed(self) -> None:
-        """Another process says that it hides something."""
         self._news.set()
 
     async def obey(self, is_own: Callable[[Forgetting], bool]) -> None:

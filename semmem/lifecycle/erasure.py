@@ -10,8 +10,7 @@
     finish  nobody needs to know any more whose it was
 
 Wherever that breaks off, what is hidden stays hidden, and the erasure is pending: tried again until it is finished, by
-this process, or after its end by the next one that opens the journal, if the journal had taken the mark.
-"""
+this process, or after its end by the next one that opens the journal, if the journal had taken the mark."""
 
 from __future__ import annotations
 
@@ -103,14 +102,11 @@ class _Progress:
 @dataclass(eq=False, repr=False)
 class Erasure:
     """Forgets. ``store`` is what everybody reads and writes through, and hides what ``marks`` cover; ``everything`` is
-    the same without hiding.
-
-    ``wait_s``: longest wait for writes under way. ``answer_s``: how long a caller waits, before the rest is done behind
-    him and the erasure is pending. ``hold_s``: how long the user is held for the removal at most.
-    ``hidden_s``: how long what was erased stays hidden after it is gone, for those who read it before and write late.
-    At most ``pending_max`` erasures are remembered in this process. ErasureEnded is announced with DONE, PENDING or
-    FINISHED, and what went. ``elsewhere``: other replicas.
-    """
+    the same without hiding. ``wait_s``: longest wait for writes under way. ``answer_s``: how long a caller waits,
+    before the rest is done behind him and the erasure is pending. ``hold_s``: how long the user is held for the removal
+    at most. ``hidden_s``: how long what was erased stays hidden after it is gone, for those who read it before and
+    write late. At most ``pending_max`` erasures are remembered in this process. ErasureEnded is announced with DONE,
+    PENDING or FINISHED, and what went. ``elsewhere``: other replicas."""
 
     store: Store
     everything: Store
@@ -136,18 +132,14 @@ class Erasure:
         return len(self._pending)
 
     def is_own(self, what: Forgetting) -> bool:
-        """Whether this process is at it."""
         return what in self._pending
 
     async def forget_scope(
         self, scope: Scope, types: Sequence[MemoryType] = (), *, until: float | None = None
     ) -> Receipt:
         """Erase a scope; without ``types`` also its turns, so that nothing is learnt again. ``until``: only what was
-        said then or before.
-
-        Raises ErasurePending, ErasuresFull when nothing was done and nothing is remembered, and StoreError when it
-        cannot be looked whether that was all.
-        """
+        said then or before. Raises ErasurePending, ErasuresFull when nothing was done and nothing is remembered, and
+        StoreError when it cannot be looked whether that was all."""
         now = self.marks.after(scope.user, self.clock())
         receipt = await self._forget(Forgetting(scope, now if until is None else min(until, now), tuple(types)))
         if until is not None:
@@ -369,8 +361,6 @@ class Erasure:
             told += [memory, *(each for each in versions if what.memory_id is not None or means(what, each))]
         return told
 
-    # --- what was said, as it was said -------------------------------------------------------------------------------
-
     async def _said(self, scope: Scope, *, at: float) -> list[str]:
         """The ids of what ``_forget_said`` takes: prompts elsewhere may have been given it in place of memories."""
         passages = await all_passages(self.everything, scope.user)
@@ -385,10 +375,8 @@ class Erasure:
 
     async def _forget_passages(self, user: str, told: Sequence[Memory], *, at: float) -> int:
         """With memories, in all their versions, the passages of the turns that they were learnt from, those that say
-        the same again, and the gist of every answer since: it may repeat them. How many went. Safe to repeat.
-
-        Marked first, as memories are; those too that a batch is about to write.
-        """
+        the same again, and the gist of every answer since: it may repeat them. How many went. Safe to repeat. Marked
+        first, as memories are; those too that a batch is about to write."""
         if not told:
             return 0
         kept = await all_passages(self.everything, user)

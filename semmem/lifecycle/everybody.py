@@ -1,7 +1,5 @@
 """Forgetting everybody: one erasure after another, each as anybody's, for whoever store and journal know."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
@@ -38,11 +36,8 @@ class ErasureOfAll:
         self, *, project: str | None = None, types: Sequence[MemoryType] = (), older_than_s: float | None = None
     ) -> Forgotten:
         """Erase what a scope of each user holds, as ``Erasure.forget_scope`` does; with ``older_than_s`` only what was
-        said so long ago.
-
-        Where one is pending the others are erased all the same; ErasurePending is raised after the last, with what
-        went of all of them. Who begins to talk meanwhile may be erased or not.
-        """
+        said so long ago. Where one is pending the others are erased all the same; ErasurePending is raised after the
+        last, with what went of all of them. Who begins to talk meanwhile may be erased or not."""
         until = None if older_than_s is None else self.clock() - older_than_s
         receipt, users, pending = Receipt(), 0, list[bool]()
         async for user in self._everybody():

@@ -1,14 +1,12 @@
 """What is being erased, as this process knows it, and a store that neither shows nor takes it: the one place where
 erased memories are filtered out."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence
 
 from semmem.lifecycle.write_gate import UnderWay
-from semmem.memory import SKEW_S, Forgetting, Hit, Memory, MemoryType, Scope, Vector
+from semmem.memory import SKEW_S, Forgetting, Hit, Memory, Scope, Types, Vector
 from semmem.ports.errors import Erased
 from semmem.ports.store import Store, StoreWrapper
 
@@ -18,10 +16,8 @@ LAG_S = 10.0
 
 class Marks:
     """``hold`` hides what an erasure covers until ``release``, which may leave it hidden for some more seconds.
-
     ``clock`` is set by nobody, ``wall`` may be: an erasure that lies ahead of it was dated by a clock that was ahead,
-    and covers what was said until this process held it, not until that time comes.
-    """
+    and covers what was said until this process held it, not until that time comes."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -102,14 +98,7 @@ class HidingStore(StoreWrapper):
         await self._putting.ended(user)
 
     async def search(
-        self,
-        scope: Scope,
-        vector: Vector,
-        *,
-        limit: int,
-        now: float,
-        types: Sequence[MemoryType] = (),
-        as_of: float | None = None,
+        self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         """As the port says: asks for more while hidden hits take others' places."""
         asked = limit
@@ -124,18 +113,18 @@ class HidingStore(StoreWrapper):
         memory = await super().get(scope, memory_id)
         return None if memory is None or self.marks.cover(memory) else memory
 
-    async def count(self, scope: Scope, *, types: Sequence[MemoryType] = ()) -> int:
+    async def count(self, scope: Scope, *, types: Types = ()) -> int:
         if not self.marks.any_of(scope.user):
             return await super().count(scope, types=types)
         return len(await self._shown(scope, types))
 
-    async def _shown(self, scope: Scope, types: Sequence[MemoryType], *, vectors: bool = False) -> Sequence[Memory]:
+    async def _shown(self, scope: Scope, types: Types, *, vectors: bool = False) -> Sequence[Memory]:
         number = await super().count(scope, types=types)
         found = await super().list(scope, types=types, limit=number, vectors=vectors) if number else []
         return [memory for memory in found if not self.marks.cover(memory)]
 
     async def list(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), limit: int = 100, offset: int = 0, vectors: bool = True
+        self, scope: Scope, *, types: Types = (), limit: int = 100, offset: int = 0, vectors: bool = True
     ) -> list[Memory]:
         if not self.marks.any_of(scope.user):
             found = await super().list(scope, types=types, limit=limit, offset=offset, vectors=vectors)

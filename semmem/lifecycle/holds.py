@@ -1,10 +1,7 @@
 """One at a time changes a user's memories: first in line within this process, then with a hold among all of them.
 
 The database keeps holds and batches of a user apart, across processes; but it knows no order, and many callers that ask
-again and again could keep one of them waiting for ever. So callers of one process stand in line, and one asks.
-"""
-
-from __future__ import annotations
+again and again could keep one of them waiting for ever. So callers of one process stand in line, and one asks."""
 
 import asyncio
 import math
@@ -29,8 +26,6 @@ class _Line:
 
 
 class Lines:
-    """For each user a line in which callers of this process stand."""
-
     def __init__(self) -> None:
         self._of: dict[str, _Line] = {}
 

@@ -1,7 +1,5 @@
 """A user's memories are bounded: beyond the limit the least valuable go; and so are passages: the oldest go."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

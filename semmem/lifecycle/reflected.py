@@ -1,7 +1,5 @@
 """Whether a reflection still stands: all that it rests on is there, may be shown, and says what it said."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 
@@ -23,11 +21,8 @@ def bases(memory: Memory) -> Mapping[str, str]:
 
 def stands(memory: Memory, everything: Mapping[str, Memory]) -> bool:
     """Whether it does; ``everything``: the user's memories by id. What is no reflection always does."""
-    return all(_is_still(everything.get(memory_id), said) for memory_id, said in bases(memory).items())
-
-
-def _is_still(memory: Memory | None, said: str) -> bool:
-    return memory is not None and memory.status is MemoryStatus.ACTIVE and _digest(memory.content) == said
+    known = ((everything.get(memory_id), said) for memory_id, said in bases(memory).items())
+    return all(one and one.status is MemoryStatus.ACTIVE and _digest(one.content) == said for one, said in known)
 
 
 def _digest(content: str) -> str:

@@ -4,8 +4,6 @@ A memory that is told another value goes with what was said last. Erasing that a
 another session perhaps, as a memory of its own; and what it was that replaced another one no longer stands in its way.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,7 +85,6 @@ def replaced_before(version: Memory, known: Iterable[Memory]) -> float:
 
 
 def as_settled(memory: Memory) -> Memory:
-    """The same memory, no longer provisional."""
     return without(memory, PROVISIONAL)
 
 
@@ -168,5 +165,4 @@ def _statement(memory: Memory) -> tuple[str, str]:
 
 
 def without(memory: Memory, *names: str) -> Memory:
-    """The same memory without these words of its metadata."""
     return replace(memory, metadata={name: value for name, value in memory.metadata.items() if name not in names})

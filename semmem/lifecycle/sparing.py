@@ -1,10 +1,7 @@
 """What an erasure does not mean is written before it takes anything: a crash then leaves doubles, and no hole.
 
 All of it is done under a hold of the user, and is safe to repeat: what was written by an earlier try is there, and what
-was erased since is not written again. See semmem.lifecycle.spared.
-"""
-
-from __future__ import annotations
+was erased since is not written again. See semmem.lifecycle.spared."""
 
 import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -72,10 +69,8 @@ class Sparing:
 
     async def spare(self, what: Forgetting, hold_id: str) -> bool:
         """Write what would go with what is erased, and is not meant. ``hold_id``: of the user, empty where the erasure
-        has none. Whether all of it has vectors. Raises NotSpared, StoreError and JournalError.
-
-        What is erased by its id takes all that it said with it, and what it had replaced stays history.
-        """
+        has none. Whether all of it has vectors. Raises NotSpared, StoreError and JournalError. What is erased by its id
+        takes all that it said with it, and what it had replaced stays history."""
         if what.memory_id is not None or not (plan := await self._plan(what)):
             return True
         if hold_id:
@@ -91,8 +86,6 @@ class Sparing:
         finally:
             await self.records.release(own)
 
-    # --- what is to be written ---------------------------------------------------------------------------------------
-
     async def _plan(self, what: Forgetting) -> _Plan:
         memories = await list_all(self.everything, Scope(what.scope.user), vectors=False)
         going = {memory.id: memory for memory in memories if what.covers(memory)}
@@ -106,10 +99,12 @@ class Sparing:
         return _Plan(
             tuple(spared),
             tuple([(memory, heirs.of(by, memory.updated_at) or said.again(memory)) for memory, by in _told(back)]),
-            tuple([memory for memory in staying if _may_be_bare(memory) and await self._is_bare(memory)]),
+            tuple([memory for memory in staying if await self._is_bare(memory)]),
         )
 
     async def _is_bare(self, listed: Memory) -> bool:
+        if listed.status is not MemoryStatus.ACTIVE or listed.embedding is not None or not is_spared(listed):
+            return False
         memory = await self.everything.get(Scope(listed.user), listed.id)
         return memory is not None and memory.embedding is None
 
@@ -139,8 +134,6 @@ class Sparing:
             return False
         state, _ = await self.records.turn_state(version.source.turn)
         return state is TurnState.REFUSED
-
-    # --- writing it --------------------------------------------------------------------------------------------------
 
     async def _write(self, plan: _Plan, hold_id: str) -> bool:
         writes, embeds = Writes(self.store, self.records, hold_id), True
@@ -203,7 +196,3 @@ def _told(memories: Iterable[Memory]) -> Iterator[tuple[Memory, Successor]]:
     for memory in memories:
         if (successor := successor_of(memory)) is not None:
             yield memory, successor
-
-
-def _may_be_bare(memory: Memory) -> bool:
-    return memory.status is MemoryStatus.ACTIVE and memory.embedding is None and is_spared(memory)

@@ -1,12 +1,10 @@
 """A store whose writes can be held off for a moment, and that tells whose memories were changed: for a copy of all."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from semmem.memory import Memory, MemoryType, Scope
+from semmem.memory import Memory, Scope, Types
 from semmem.ports.store import Store, StoreWrapper
 
 
@@ -74,9 +72,7 @@ class WriteGate(StoreWrapper):
         async with self._write(scope.user):
             return await super().forget(scope, memory_id)
 
-    async def forget_scope(
-        self, scope: Scope, *, types: Sequence[MemoryType] = (), said_until: float | None = None
-    ) -> int:
+    async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         async with self._write(scope.user):
             return await super().forget_scope(scope, types=types, said_until=said_until)
 

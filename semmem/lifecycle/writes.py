@@ -3,10 +3,7 @@
 Whoever forgets marks the memory in the journal's database first and removes it from the store then. So a write that
 came before the removal is removed with the rest, and one that came after it finds the mark. What a crash between a
 write and that look leaves in the store, upkeep removes: the mark outlives the batch. A batch or hold that was cut off,
-since something else of the user was erased, writes no more; what it has written stays.
-"""
-
-from __future__ import annotations
+since something else of the user was erased, writes no more; what it has written stays."""
 
 from dataclasses import dataclass
 
@@ -63,21 +60,17 @@ class Writes:
         return bool(await self.put(new))
 
     async def allowed(self, *memories: Memory) -> set[str]:
-        """The ids of those that may be written."""
         ids = [memory.id for memory in memories]
         return await self.records.allows(self.batch_id, *ids) if self.batch_id else {*ids}
 
     async def may_stay(self, *memories: Memory) -> set[str]:
-        """The ids of those that may stay where they were written."""
         ids = {memory.id for memory in memories}
         return await self.records.may_stay(self.batch_id, *memories) if self.batch_id else ids
 
 
 async def remove(store: Store, records: WriteRecords, scope: Scope, memory_id: str) -> bool:
     """Remove a memory with all that is kept beside it; whether the store had it. Raises StoreError and JournalError.
-
     Whoever writes it at this moment looks for the mark after his write: either he sees it, or the removal sees what he
-    wrote.
-    """
+    wrote."""
     await records.forget_memories(Scope(scope.user), [memory_id], shuts_turns=False)
     return await store.forget(scope, memory_id)

@@ -2,5 +2,4 @@
 
 Those of the journal are cut by subject: recording (turns as they are said), learning (batches), memory records (what is
 kept of memories, and who may change them), erasure, conversations, housekeeping. One object implements them all; each
-part takes what it needs. What wraps a store or an embedder begins with a wrapper here, which passes everything on.
-"""
+part takes what it needs. What wraps a store or an embedder begins with a wrapper here, which passes everything on."""

@@ -2,8 +2,6 @@
 tokens, never the token, only what it is known again by; and for whom an administrator switched reading or storing off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

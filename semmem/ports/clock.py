@@ -1,7 +1,5 @@
 """What time it is, also where a clock was set back."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -3,10 +3,7 @@
 Only one request at a time goes on with a conversation: it *claims* it, in the database, before the model is asked. What
 became of that request gives it free again: its answer as it is recorded, or that there was none. A claim of which
 nothing is heard any more (a crash, a client that left before the answer began) stays, since nobody knows what the
-client was told.
-"""
-
-from __future__ import annotations
+client was told."""
 
 from dataclasses import dataclass
 

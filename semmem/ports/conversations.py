@@ -3,10 +3,7 @@
 A conversation is what one user said in one session of one project. Its messages belong to turns of the journal, and
 are known by turn, step and number, so that each is kept once, however often and in whatever order its halves come.
 
-To go on from an answer of a model that keeps no state: ``chain`` by the API's own name of the answer.
-"""
-
-from __future__ import annotations
+To go on from an answer of a model that keeps no state: ``chain`` by the API's own name of the answer."""
 
 import hashlib
 import secrets
@@ -76,11 +73,9 @@ class Said:
 
 
 class SaidHalf(msgspec.Struct, frozen=True):
-    """What a request, or its answer, adds to the record of a turn; the user's own words the journal has.
-
-    ``earlier``: turns of the same request that stand before it. ``after``: the answer that the request goes on from,
-    where the API keeps the history; only the request's half says it. ``failed``: it is known that no answer came of it.
-    """
+    """What a request, or its answer, adds to the record of a turn; the user's own words the journal has. ``earlier``:
+    turns of the same request that stand before it. ``after``: the answer that the request goes on from, where the API
+    keeps the history; only the request's half says it. ``failed``: it is known that no answer came of it."""
 
     turn_id: str
     step: Step
@@ -281,7 +276,6 @@ def _made(scope: Scope, nonce: str) -> str:
 
 
 def message_id(turn: str, step: str, number: int) -> str:
-    """Of one message."""
     return "msg_" + _digest(turn, step, str(number))
 
 

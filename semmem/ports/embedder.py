@@ -1,7 +1,5 @@
 """What turns texts into vectors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Protocol
 
@@ -13,8 +11,6 @@ from semmem.ports.errors import EmbedderError
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors, off the event loop."""
-
     @property
     def dimension(self) -> int:
         """Length of every vector."""
@@ -30,12 +26,9 @@ class Embedder(Protocol):
         """Release the model. Idempotent."""
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
-        """The vector of one text. Raises EmbedderError.
-
-        ``within_s``: a request waits, for so long. It goes before those who name no time; where others' texts would
-        make it later than that, it is told so at once (EmbedderBusy). Nobody is told later on: who has waited enough
-        goes away.
-        """
+        """The vector of one text. Raises EmbedderError. ``within_s``: a request waits, for so long. It goes before
+        those who name no time; where others' texts would make it later than that, it is told so at once (EmbedderBusy).
+        Nobody is told later on: who has waited enough goes away."""
 
     def at_hand(self, text: str) -> Vector | None:
         """The text's vector where it was made before and is kept; None says nothing."""
@@ -70,10 +63,8 @@ def unit(row: npt.NDArray[np.float32]) -> Vector:
 
 
 class EmbedderWrapper:
-    """An Embedder that passes every call on to the one inside.
-
-    The only class that does nothing but that, so that a subclass says only what it does differently.
-    """
+    """An Embedder that passes every call on to the one inside. The only class that does nothing but that, so that a
+    subclass says only what it does differently."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder

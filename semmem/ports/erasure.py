@@ -1,7 +1,5 @@
 """What erasing needs of the journal's database."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,11 +16,9 @@ class ErasureRecords(MemoryRecords, Protocol):
         self, what: Forgetting, *, now: float, turned_away: Sequence[str] = (), hold_s: float = 60.0
     ) -> tuple[str, Counter[str]]:
         """Mark what is erased, remember it until ``finish_erasure``, and erase its turns with all that hangs on them.
-
         Whoever is at work on them is cut short, and later halves are turned away, those of the turns named in
-        ``turned_away`` at once. Returns a hold of the user for ``hold_s`` (empty: somebody is at work on something
-        else of theirs) and counts: turns, batches, versions, statistics, aliases.
-        """
+        ``turned_away`` at once. Returns a hold of the user for ``hold_s`` (empty: somebody is at work on something else
+        of theirs) and counts: turns, batches, versions, statistics, aliases."""
 
     async def finish_erasure(self, what: Forgetting, hold_id: str) -> None:
         """The store holds nothing of it any more either. Ends the hold."""
@@ -47,11 +43,9 @@ class ErasureRecords(MemoryRecords, Protocol):
 @dataclass(frozen=True, slots=True)
 class Mark:
     """What is kept of an erasure when it is done: digests of names, and the empty text for what it left open.
-
     ``scope``: user, project, agent, session. Without ``memory`` everything in the scope is erased that was said at
     ``at`` or before (seconds); with it that one memory, and ``turn`` is what it was learnt from. ``conversation`` is
-    the id of one that was removed with what was said in it until then; nobody's scope is told with it.
-    """
+    the id of one that was removed with what was said in it until then; nobody's scope is told with it."""
 
     scope: tuple[str, str, str, str]
     at: float

@@ -25,10 +25,7 @@
         └── WorkUnavailable   nobody is there to do it: worth another try
 
 Every backend maps its third party's errors onto these in one place. Nothing else crosses a port, except
-``asyncio.CancelledError`` and programming errors.
-"""
-
-from __future__ import annotations
+``asyncio.CancelledError`` and programming errors."""
 
 
 class SemmemError(Exception): ...

@@ -2,10 +2,7 @@
 
 A listener is called on the event loop in the middle of the work: it neither waits nor raises. What it does with an
 event is its own affair (semmem.telemetry counts it, and writes the log line that goes with it); without a listener
-nothing changes. Events carry words, numbers and ids of batches, never content and never a user.
-"""
-
-from __future__ import annotations
+nothing changes. Events carry words, numbers and ids of batches, never content and never a user."""
 
 from collections.abc import Callable, Mapping
 
@@ -21,9 +18,6 @@ Announce = Callable[[Event], None]
 
 def nobody_listens(_event: Event) -> None:
     """The default listener."""
-
-
-# --- the request, and its answer -------------------------------------------------------------------------------------
 
 
 class StreamOpened(Event, frozen=True):
@@ -116,8 +110,6 @@ class HistoryRead(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
-    """An observed turn ended in this way."""
-
     status: str
 
 
@@ -128,9 +120,6 @@ class PromptReported(Event, frozen=True):
     cached_tokens: int
 
 
-# --- the journal, and learning ---------------------------------------------------------------------------------------
-
-
 class JournalCommitted(Event, frozen=True):
     """One group commit: ``ok`` or ``error``, and seconds."""
 
@@ -139,8 +128,6 @@ class JournalCommitted(Event, frozen=True):
 
 
 class JournalCounted(Event, frozen=True):
-    """How many turns the journal holds in each state."""
-
     turns: Mapping[str, int]
 
 
@@ -150,9 +137,6 @@ class TurnsUnread(Event, frozen=True):
     batch_id: str
     reason: str
     turns: int
-
-
-# --- memories --------------------------------------------------------------------------------------------------------
 
 
 class MemoriesRemoved(Event, frozen=True):
@@ -172,9 +156,6 @@ class ErasureEnded(Event, frozen=True):
     sentences: int = 0
 
 
-# --- other replicas --------------------------------------------------------------------------------------------------
-
-
 class ChangesTold(Event, frozen=True):
     """Users whose memories changed were ``told`` to other replicas or ``heard`` of from them; or, counted as one,
     ``told_everything``, ``heard_everything``, ``untold`` (later told as everything) or ``foreign`` (another key's)."""
@@ -191,9 +172,6 @@ class NewsLost(Event, frozen=True):
 
 class NewsBack(Event, frozen=True):
     """They are told and heard again."""
-
-
-# --- management ------------------------------------------------------------------------------------------------------
 
 
 class ApiAnswered(Event, frozen=True):

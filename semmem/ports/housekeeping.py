@@ -1,8 +1,6 @@
 """What keeps the journal small, and what it tells whoever operates semmem: who is known, what waits, how batches ended,
 who shares it. Nobody's content."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """What turns are learnt from, a batch at a time, by whom, and where that is kept."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,12 +11,9 @@ from semmem.ports.memory_records import MemoryRecords
 
 @dataclass(frozen=True, slots=True)
 class BatchRules:
-    """When a session's turns become a batch. Seconds unless said otherwise.
-
-    A turn is ready when it is closed or was opened ``answer_wait_s`` ago. A session is due when ``size`` ready turns
-    wait, or all waiting turns are ready and it was idle for ``idle_s``, or its end was asked for, or ready turns wait
-    from before it was cut.
-    """
+    """When a session's turns become a batch. Seconds unless said otherwise. A turn is ready when it is closed or was
+    opened ``answer_wait_s`` ago. A session is due when ``size`` ready turns wait, or all waiting turns are ready and it
+    was idle for ``idle_s``, or its end was asked for, or ready turns wait from before it was cut."""
 
     size: int = 10
     context_turns: int = 5
@@ -29,13 +24,11 @@ class BatchRules:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Turns of one session to learn from, leased to one worker.
-
-    ``trigger`` is ``size``, ``idle``, ``end`` or ``drift``. ``context`` are the turns before them: known already, never
-    a source. ``facts`` is what an earlier try extracted (None when none did), and ``applied`` how many of those are
-    already stored. ``attempt`` counts from 1. ``doubted``: the ids of turns in whose messages others speak as well, be
-    it perhaps, and ``mixed`` those of them where that is sure; both are known once the batch was read.
-    """
+    """Turns of one session to learn from, leased to one worker. ``trigger`` is ``size``, ``idle``, ``end`` or
+    ``drift``. ``context`` are the turns before them: known already, never a source. ``facts`` is what an earlier try
+    extracted (None when none did), and ``applied`` how many of those are already stored. ``attempt`` counts from 1.
+    ``doubted``: the ids of turns in whose messages others speak as well, be it perhaps, and ``mixed`` those of them
+    where that is sure; both are known once the batch was read."""
 
     id: str
     scope: Scope
@@ -69,10 +62,8 @@ class Extractor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """What an extractor found, and which of the notes that it was shown it named as wrong.
-
-    ``wrong`` are places in the notes, from 0. ``ignored`` counts what it named in vain, by reason.
-    """
+    """What an extractor found, and which of the notes that it was shown it named as wrong. ``wrong`` are places in the
+    notes, from 0. ``ignored`` counts what it named in vain, by reason."""
 
     facts: list[Fact]
     wrong: frozenset[int] = frozenset()
@@ -111,10 +102,8 @@ class BatchRecords(Protocol):
         its lease is over. Of a batch that has ended or is another's by now, True: whoever overstays breaks nothing."""
 
     async def session_turns(self, last: Turn, *, limit: int) -> list[Turn]:
-        """At most ``limit`` turns of a session that were not refused, oldest first: those before ``last``, and it.
-
-        None that were opened before a memory of the session was forgotten by hand.
-        """
+        """At most ``limit`` turns of a session that were not refused, oldest first: those before ``last``, and it. None
+        that were opened before a memory of the session was forgotten by hand."""
 
 
 # --- turns that are learnt from at once, before a batch takes them ---------------------------------------------------
@@ -153,11 +142,9 @@ class ProvisionalRecords(MemoryRecords, Protocol):
         with when they ended, oldest first. ``unanswered``: a turn ends when it is opened."""
 
     async def note_provisional(self, turn_id: str, memory_ids: Sequence[str]) -> bool:
-        """Remember which memories a turn is made into: before they are written, so that none is ever unknown.
-
-        False when the turn waits no longer: a batch has learnt from it, or it was erased, and nothing is remembered;
-        or it was refused, and whoever takes it back shall know of them.
-        """
+        """Remember which memories a turn is made into: before they are written, so that none is ever unknown. False
+        when the turn waits no longer: a batch has learnt from it, or it was erased, and nothing is remembered; or it
+        was refused, and whoever takes it back shall know of them."""
 
     async def note_read(self, turn_id: str) -> None:
         """The turn was learnt from at once, and is not again."""

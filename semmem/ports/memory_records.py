@@ -1,9 +1,6 @@
 """What the journal keeps beside memories: earlier versions, what was not stored, uses, votes; and who may change them.
 
-Whoever changes a user's memories is alone with them: a batch, or a hold. Everything here raises JournalError.
-"""
-
-from __future__ import annotations
+Whoever changes a user's memories is alone with them: a batch, or a hold. Everything here raises JournalError."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,10 +51,8 @@ class WriteRecords(Protocol):
     kept with every write and every removal of a memory."""
 
     async def hold(self, user: str, *, now: float, lease_s: float) -> str | None:
-        """An id while no batch and no other hold of the user is under way, else None. It ends by itself.
-
-        A postponed batch is not under way; it is not claimed before the hold ends.
-        """
+        """An id while no batch and no other hold of the user is under way, else None. It ends by itself. A postponed
+        batch is not under way; it is not claimed before the hold ends."""
 
     async def release(self, hold_id: str) -> None:
         """End a hold. Idempotent."""
@@ -68,10 +63,8 @@ class WriteRecords(Protocol):
     async def forget_memories(self, scope: Scope, memory_ids: Sequence[str], *, shuts_turns: bool = True) -> int:
         """Erase all that is kept beside these memories, in one transaction: earlier versions (how many), what was
         dropped, statistics. A batch of the user that is under way is no longer allowed to write them (``allows``).
-
         ``shuts_turns``: a turn that one of them was made of at once, or that said the same, and that waits for its
-        batch, is learnt from no more.
-        """
+        batch, is learnt from no more."""
 
     async def allows(self, batch_id: str, *memory_ids: str) -> set[str]:
         """Which of these memories a batch or hold may write: none that was forgotten since the batch began, nor any
@@ -79,17 +72,12 @@ class WriteRecords(Protocol):
 
     async def may_stay(self, batch_id: str, *memories: Memory) -> set[str]:
         """The ids of those that may stay of what a batch or hold has written: asked after the write. A memory is first
-        marked here and then forgotten in the store, so one of the two sees the other.
-
-        That the batch ended meanwhile is no reason to undo it, since whoever ended it may have written the same; nor
-        that an erasure has cut it off, unless that takes this memory as well: what was there before, in another
-        project perhaps, would go with it.
-        """
+        marked here and then forgotten in the store, so one of the two sees the other. That the batch ended meanwhile is
+        no reason to undo it, since whoever ended it may have written the same; nor that an erasure has cut it off,
+        unless that takes this memory as well: what was there before, in another project perhaps, would go with it."""
 
 
 class MemoryRecords(WriteRecords, Protocol):
-    """All that is kept of single memories."""
-
     async def versions(self, scope: Scope, memory_id: str) -> list[Memory]:
         """Earlier versions, oldest first."""
 
@@ -100,9 +88,7 @@ class MemoryRecords(WriteRecords, Protocol):
         self, scope: Scope, memory_id: str, reason: str, *, now: float, batch: str | None = None
     ) -> None:
         """Count a new fact that was not stored, at the memory that says it already. A repeated try may count twice.
-
-        Nothing is noted when ``batch``, whose fact it was, may not write that memory (``allows``).
-        """
+        Nothing is noted when ``batch``, whose fact it was, may not write that memory (``allows``)."""
 
     async def dropped(self, scope: Scope, memory_id: str) -> list[Dropped]:
         """One for each reason, in the order of the reasons."""

@@ -39,8 +39,7 @@ class Reranker(Protocol):
     """A model that reads question and text together, which orders better than any distance of two vectors."""
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout_s: float) -> list[float]:
-        """How well each text answers the query, in the order of ``texts``; higher is better, any scale, finite.
-
-        Raises ModelError."""
+        """How well each text answers the query, in the order of ``texts``; higher is better, any scale, finite. Raises
+        ModelError."""
 
     async def close(self) -> None: ...

@@ -3,10 +3,7 @@
 A name ends up as a key of caches, in the journal and in the store, so none is kept as it comes: its UTF-8 bytes are
 counted, and a name with a control character or a lone surrogate is no name. What then becomes of it depends on what it
 names. A user is refused: nobody is safer than the wrong one. A conversation, a project or an agent goes on under a
-digest, so that the same long name means the same thing in every request and on every replica.
-"""
-
-from __future__ import annotations
+digest, so that the same long name means the same thing in every request and on every replica."""
 
 import hashlib
 import unicodedata
@@ -30,7 +27,9 @@ def fits(name: str, bytes_max: int = NAME_BYTES_MAX) -> bool:
 
 def usable(name: str | None) -> str | None:
     """The name as it is; None for none, a too long one, and one with control characters or lone surrogates."""
-    return name if name and fits(name) and not _has_controls(name) else None
+    if not name or not fits(name):
+        return None
+    return name if name.isprintable() or all(unicodedata.category(each) != "Cc" for each in name) else None
 
 
 def bounded(name: str | None) -> str | None:
@@ -38,7 +37,3 @@ def bounded(name: str | None) -> str | None:
     if not name or usable(name):
         return name or None
     return HASHED_PREFIX + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:40]
-
-
-def _has_controls(name: str) -> bool:
-    return not name.isprintable() and any(unicodedata.category(character) == "Cc" for character in name)

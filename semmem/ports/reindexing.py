@@ -1,15 +1,11 @@
 """What processes that share a store know of its reindex, kept in the journal's database."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 
 class ReindexState(StrEnum):
-    """How far it is."""
-
     FILLING = "filling"  # memories are copied, with vectors of the new model
     PAUSED = "paused"  # as many were embedded as somebody allowed
     WAITING = "waiting"  # for replicas that do not write to the new collection

@@ -1,8 +1,6 @@
 """What the journal keeps of sessions beside their turns: the state that stands for the older part of a long one, and
 what each was shown, so that another process shows the same bytes again."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Protocol
@@ -54,11 +52,9 @@ class SessionStates(Protocol):
         """Those that are not expired, the newest first."""
 
     async def keep_state(self, state: SessionState, said: Sequence[Place], *, per_session: int, per_user: int) -> bool:
-        """Keep a state in place of one of as many turns, and of each kind only so many, the newest.
-
-        False where it may not be kept: of the messages that it was made of one is unknown, was declined, or was said
-        before the user's last erasure, whatever that was of.
-        """
+        """Keep a state in place of one of as many turns, and of each kind only so many, the newest. False where it may
+        not be kept: of the messages that it was made of one is unknown, was declined, or was said before the user's
+        last erasure, whatever that was of."""
 
 
 START = "start"

@@ -5,8 +5,7 @@ is opened where it is done, and nobody hands a span on. Where nothing is recorde
 state, and a step costs a look-up.
 
 A span holds words, numbers and ids of semmem's own. What users say is given to ``told`` alone, and whose it is to
-``about``: whoever records decides what becomes of them.
-"""
+``about``: whoever records decides what becomes of them."""
 
 from __future__ import annotations
 

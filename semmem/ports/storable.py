@@ -1,8 +1,6 @@
 """What any store keeps of a memory at most. Asked before anything is changed, so that a memory that will never be
 taken neither supersedes another nor is tried again. The stores themselves ask as well."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What keeps memories and finds them by vector."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,12 +11,9 @@ from semmem.ports.errors import StoreMismatch
 
 
 class Store(Protocol):
-    """Keeps memories and finds them by vector.
-
-    Every call is bound to a scope and checks it inside: a memory of another user is never returned, changed,
-    counted or removed, whatever id is asked for. ``scope.project``, ``scope.agent`` and ``scope.session`` narrow
-    reads when given. Only the highest version of a memory id is ever visible.
-    """
+    """Keeps memories and finds them by vector. Every call is bound to a scope and checks it inside: a memory of another
+    user is never returned, changed, counted or removed, whatever id is asked for. ``scope.project``, ``scope.agent``
+    and ``scope.session`` narrow reads when given. Only the highest version of a memory id is ever visible."""
 
     async def open(self) -> None:
         """Connect and make ready. Raises StoreUnavailable when waiting may help, StoreMismatch when the existing data
@@ -29,22 +24,18 @@ class Store(Protocol):
 
     async def put(self, scope: Scope, *memories: Memory) -> None:
         """Write one version of each of these memories, all of them passages or none; it replaces lower versions of the
-        same id. Putting it again changes nothing. When it raises, some of several may be written.
-
-        Raises StoreRefused for what is too long, not text or not JSON (``semmem.ports.storable``), and StoreError when
-        a memory's user is not ``scope.user`` or an embedding is not usable.
-        """
+        same id. Putting it again changes nothing. When it raises, some of several may be written. Raises StoreRefused
+        for what is too long, not text or not JSON (``semmem.ports.storable``), and StoreError when a memory's user is
+        not ``scope.user`` or an embedding is not usable."""
 
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
         """The nearest active, unexpired memories, best first, ``score`` = ``cosine``. Passages carry their embeddings,
-        and so does what is found ``as_of`` a time; other memories need not.
-
-        ``types`` empty means all but passages, as for every call (``semmem.passages.shelves``). ``as_of`` asks to see
-        every write that this process finished, and every one that anybody finished before that time, in seconds since
-        the epoch (it may wait for them: never on the request path); without it a write may take a moment to show.
-        """
+        and so does what is found ``as_of`` a time; other memories need not. ``types`` empty means all but passages, as
+        for every call (``semmem.passages.shelves``). ``as_of`` asks to see every write that this process finished, and
+        every one that anybody finished before that time, in seconds since the epoch (it may wait for them: never on the
+        request path); without it a write may take a moment to show."""
 
     async def get(self, scope: Scope, memory_id: str) -> Memory | None:
         """One memory of any status, or None when this scope has none with that id."""
@@ -60,9 +51,7 @@ class Store(Protocol):
 
     async def forget_scope(self, scope: Scope, *, types: Types = (), said_until: float | None = None) -> int:
         """Remove every memory of the scope, until a read that sees every write finds none; how many there were.
-
-        ``said_until``: only those that were said then or before.
-        """
+        ``said_until``: only those that were said then or before."""
 
     async def count(self, scope: Scope, *, types: Types = ()) -> int:
         """How many memories (not versions) the scope has, of any status."""
@@ -99,11 +88,9 @@ class Purgeable(Protocol):
     """What was removed also leaves the files."""
 
     async def purge(self) -> bool:
-        """Rewrite what the files still keep of removed rows; reads go on meanwhile.
-
-        False when that is not in this process's hands (a server removes rows when it compacts). Killed at any moment
-        it loses nothing else. Raises StoreError or JournalError when it could not be done; try again later.
-        """
+        """Rewrite what the files still keep of removed rows; reads go on meanwhile. False when that is not in this
+        process's hands (a server removes rows when it compacts). Killed at any moment it loses nothing else. Raises
+        StoreError or JournalError when it could not be done; try again later."""
 
 
 @runtime_checkable
@@ -135,11 +122,8 @@ class StoreCall:
 
 
 class StoreWrapper:
-    """A Store that passes every call on to the one inside.
-
-    The only class that does nothing but that, so that a subclass says only what it does differently: it overrides a
-    call, or ``around`` for all of them.
-    """
+    """A Store that passes every call on to the one inside. The only class that does nothing but that, so that a
+    subclass says only what it does differently: it overrides a call, or ``around`` for all of them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,7 +1,5 @@
 """Past conversations, as a question about them needs them: which hold its words, which are near it, what was said."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from semmem.memory import Role

@@ -1,7 +1,5 @@
 """Who does what takes long, beside the event loop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
@@ -18,8 +16,6 @@ class TextWork(Protocol):
     """Does what takes long with a text, beside everything else, and can be stopped."""
 
     async def run(self, work: Callable[..., T], *args: Any, budget_s: float) -> T:
-        """What ``work(*args)`` returns; it is a pure function of a module, and all values can be pickled.
-
-        Raises WorkTooSlow when it is not done after ``budget_s`` seconds of processor time, WorkLost, WorkUnavailable,
-        and RuntimeError naming the type of what ``work`` raised.
-        """
+        """What ``work(*args)`` returns; it is a pure function of a module, and all values can be pickled. Raises
+        WorkTooSlow when it is not done after ``budget_s`` seconds of processor time, WorkLost, WorkUnavailable, and
+        RuntimeError naming the type of what ``work`` raised."""

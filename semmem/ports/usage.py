@@ -1,7 +1,5 @@
 """What is kept of each answered request for the statistics of use: figures and keyed digests, never what was said."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +16,9 @@ SUCCEEDED = frozenset({TurnEnding.ANSWERED, TurnEnding.CONTINUES})
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):
-    """What the request phase knows of a request whose answer is observed; it travels in the ticket.
-
-    ``at`` in seconds since 1970. ``user`` and ``session`` are keyed digests, the latter empty where there is none.
-    ``tokens`` is an estimate of what the model is sent. ``speaks``: it brings a new message of the user's.
-    """
+    """What the request phase knows of a request whose answer is observed; it travels in the ticket. ``at`` in seconds
+    since 1970. ``user`` and ``session`` are keyed digests, the latter empty where there is none. ``tokens`` is an
+    estimate of what the model is sent. ``speaks``: it brings a new message of the user's."""
 
     at: float
     user: str
@@ -128,5 +124,4 @@ def name_of_digest(key: bytes, digest: str) -> str:
 
 
 def session_name(key: bytes, user: str, session: str) -> str:
-    """What a session of a user's is called in the statistics."""
     return hashlib.blake2b(f"{user}\0{session}".encode("utf-8", "surrogatepass"), key=key, digest_size=8).hexdigest()

@@ -3,10 +3,7 @@
 While they do, the collection that everybody reads decides what there is. Its own vectors are of a model that is not
 loaded any more: of what is read here, a memory has the vector that the new collection keeps for the same version, or
 none. Every write and every removal goes to the collection that is read first, and then to all beside it, as long as
-they are there: so does it to a former collection that is kept.
-"""
-
-from __future__ import annotations
+they are there: so does it to a former collection that is kept."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +25,6 @@ ALL = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One collection."""
-
     about: Described
     store: Collection
 
@@ -37,10 +32,8 @@ class Part:
 @dataclass(eq=False, repr=False)
 class MovableStore:
     """A Store with all that backups and upkeep ask of one: Enumerable, Sweepable, Lagging, DiskBound and Purgeable.
-
     ``may_move``: whether it opens a collection of another model than the ``embedder``'s, to reindex it; else that is
-    StoreMismatch. ``wants`` is called with a user who is asked for and whose memories have no vectors yet.
-    """
+    StoreMismatch. ``wants`` is called with a user who is asked for and whose memories have no vectors yet."""
 
     collections: Collections
     embedder: Embedder
@@ -56,8 +49,6 @@ class MovableStore:
     _whole: set[str] = field(init=False, default_factory=set)
     _opening: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     _writing: UnderWay = field(init=False, default_factory=UnderWay)
-
-    # --- which collections -------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -172,9 +163,7 @@ class MovableStore:
 
     async def follow(self) -> None:
         """Do what another process has done: read what it has switched to, no longer write to what it has dropped.
-
-        Raises StoreMismatch when everybody reads another model's vectors now.
-        """
+        Raises StoreMismatch when everybody reads another model's vectors now."""
         found, beside = await self.collections.found()
         if found is not None and found.name != self.live.about.name:
             if self.target is None or self.target.about.name != found.name:
@@ -200,8 +189,6 @@ class MovableStore:
     def is_whole(self, user: str) -> None:
         """All of the user's memories have their new vectors, or can have none."""
         self._whole.add(user)
-
-    # --- reads -------------------------------------------------------------------------------------------------------
 
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
@@ -259,8 +246,6 @@ class MovableStore:
     async def check_room(self) -> None:
         await self.collections.check_room()
 
-    # --- writes ------------------------------------------------------------------------------------------------------
-
     async def put(self, scope: Scope, *memories: Memory) -> None:
         with self._everywhere() as parts:
             for part in parts:
@@ -296,8 +281,6 @@ class MovableStore:
     def _fitting(self, memory: Memory, part: Part) -> Memory:
         """What is written here has vectors of the embedder's model, which say nothing in another one's collection."""
         return memory if self._is_own(part.about) or memory.embedding is None else replace(memory, embedding=None)
-
-    # --- inside ------------------------------------------------------------------------------------------------------
 
     async def _with_own_vector(self, memory: Memory) -> Memory:
         """One that the target does not keep is made now."""

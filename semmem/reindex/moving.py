@@ -6,10 +6,7 @@ erasure does not wait for holds; it marks what it takes before it removes it, an
 afterwards (``Writes``). At the end both sides are read once more.
 
 The target is read before the source, every time: then it cannot have anything newer than the source, nor miss a removal
-that the source has seen, whatever is written in between.
-"""
-
-from __future__ import annotations
+that the source has seen, whatever is written in between."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -94,8 +91,6 @@ class Mover:
                 await self._write(user, vectors, Writes(self._target(), self.records, hold_id))
         self.store.is_whole(user)
         return Moved(difference.memories, embedded)
-
-    # --- inside ------------------------------------------------------------------------------------------------------
 
     def _target(self) -> Collection:
         if self.store.target is None:

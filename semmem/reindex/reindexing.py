@@ -7,10 +7,7 @@
     dropped   when somebody says so, or after ``keep_s``
 
 One process does it, the others follow. Cut off at any moment it goes on where it was: what is done twice changes
-nothing, and what was read is always right, since the former collection decides until the switch.
-"""
-
-from __future__ import annotations
+nothing, and what was read is always right, since the former collection decides until the switch."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -42,8 +39,7 @@ class Reindexing:
     """``moved`` is called with a user whose memories have their new vectors now, ``tell`` with a line for the log when
     it begins, waits or ends. ``lease_s``: so long nobody else takes over from a process that died. ``keep_s``: how long
     the former collection is kept, None until somebody says so. ``poll_s``: between two looks at what there is to do.
-    ``settle_s``: the longest that another process takes to notice something, 0 where there is none.
-    """
+    ``settle_s``: the longest that another process takes to notice something, 0 where there is none."""
 
     store: MovableStore
     mover: Mover
@@ -68,8 +64,6 @@ class Reindexing:
     def __post_init__(self) -> None:
         self.store.wants = self.wants
 
-    # --- asked for ---------------------------------------------------------------------------------------------------
-
     def wants(self, user: str) -> None:
         """Somebody asks for the user's memories: they are next."""
         if user not in self._tried:
@@ -93,7 +87,6 @@ class Reindexing:
 
     @property
     def state(self) -> str:
-        """In one word, as this process knew it last."""
         return "none" if self.known is None else self.known.state.value
 
     async def start(self, *, force: bool = False, limit: int | None = None) -> None:
@@ -125,8 +118,6 @@ class Reindexing:
             await self.records.end_reindex(self.store.name)
             self.known = None
         return len(former)
-
-    # --- in the background -------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """For ever. Raises StoreMismatch when everybody reads another model's vectors now."""

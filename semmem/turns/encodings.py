@@ -1,9 +1,6 @@
 """Content encodings of answers, decoded as they pass: bytes in, bytes out, never more at once than asked for.
 
-A few kilobytes may unpack to gigabytes. So every decoder gives its output in pieces, and the caller counts them.
-"""
-
-from __future__ import annotations
+A few kilobytes may unpack to gigabytes. So every decoder gives its output in pieces, and the caller counts them."""
 
 import sys
 import zlib
@@ -62,16 +59,13 @@ class _Bounded:
     def feed(self, data: bytes) -> Iterator[bytes]:
         try:
             for start in range(0, len(data), SLICE_BYTES):
-                yield from self._within_room(data[start : start + SLICE_BYTES])
+                for piece in self._decoder.feed(data[start : start + SLICE_BYTES]):
+                    self._room -= len(piece)
+                    if self._room < 0:
+                        raise Undecodable("unpacks to more than is allowed")
+                    yield piece
         except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as error:
             raise Undecodable(type(error).__name__) from None
-
-    def _within_room(self, data: bytes) -> Iterator[bytes]:
-        for piece in self._decoder.feed(data):
-            self._room -= len(piece)
-            if self._room < 0:
-                raise Undecodable("unpacks to more than is allowed")
-            yield piece
 
 
 class _Identity:

@@ -1,7 +1,5 @@
 """The response phase of one exchange: an answer as it passes, and how it ended."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,10 +13,8 @@ from semmem.turns.encodings import Decoder, Undecodable
 
 class Ticket(Struct, frozen=True):
     """What the request phase hands to the response phase of the same exchange, through Envoy's dynamic metadata.
-
     ``earlier`` are turns of the same request that stand before this one without an answer: they end as it does.
-    ``place``: where the request stands in a trace. ``notes``: what features want to know again, by their names.
-    """
+    ``place``: where the request stands in a trace. ``notes``: what features want to know again, by their names."""
 
     turn_id: str
     dialect: str

@@ -1,8 +1,6 @@
 """The most recently used entries of a table. Every request reads and writes a dozen, so it is a few lines around what
 the interpreter has in C."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -31,7 +29,6 @@ class Recent(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Keep the entry, in place of another of this key."""
         entries = self._entries
         entries[key] = value
         entries.move_to_end(key)

@@ -3,10 +3,7 @@ that semmem never saw.
 
 Of several messages without an answer between them the last is the turn that the answer is observed for; the others end
 as it does. A message that is recovered from the history is closed with the answer that the client resends with it:
-that answer will not be observed any more.
-"""
-
-from __future__ import annotations
+that answer will not be observed any more."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -39,13 +36,11 @@ class TurnJournal(Protocol):
 
 
 class CurrentTurn(Struct, frozen=True):
-    """The turn that a request belongs to; ``scope`` has its session, where that is known.
-
-    ``opened``: the request brings words of the user's own, which begin this turn or are resent. Without them (a tool's
-    result) ``id`` is the turn whose answer the request goes on from; None where that is not known. ``messages``: those
-    that the request brings, if anybody speaks in the user's role. ``after``: the answer that they go on from, where the
-    API keeps the history; ``after_turn``: the id of that answer's turn, as far as it is known.
-    """
+    """The turn that a request belongs to; ``scope`` has its session, where that is known. ``opened``: the request
+    brings words of the user's own, which begin this turn or are resent. Without them (a tool's result) ``id`` is the
+    turn whose answer the request goes on from; None where that is not known. ``messages``: those that the request
+    brings, if anybody speaks in the user's role. ``after``: the answer that they go on from, where the API keeps the
+    history; ``after_turn``: the id of that answer's turn, as far as it is known."""
 
     scope: Scope
     id: str | None = None
@@ -180,8 +175,6 @@ class TurnRecorder:
         earlier = opened[len(chosen.recovered) : -1]
         return Ticket(turn.id, dialect, tuple(each.id for each in earlier))
 
-    # --- what the request brings -------------------------------------------------------------------------------------
-
     def _messages(self, conversation: Conversation, scope: Scope) -> UserMessages:
         return UserMessages(conversation, user=scope.user, session=scope.session or "", chars_max=self.turn_chars_max)
 
@@ -197,8 +190,6 @@ class TurnRecorder:
         if conversation.previous_id:
             return await self.sessions.answered(scope.user, conversation.previous_id)
         return await self.sessions.latest(replace(scope, session=scope.session or conversation.conversation_id))
-
-    # --- turns and their ends ----------------------------------------------------------------------------------------
 
     def _opened(self, newest: Turn, chosen: Chosen, after: str) -> list[Turn]:
         """One turn for each message that was chosen, a moment apart, the request's newest words at its own time."""
@@ -221,7 +212,6 @@ class TurnRecorder:
         return opened
 
     def _offer_all(self, messages: UserMessages, chosen: Chosen, opened: Sequence[Turn]) -> bool:
-        """Whether the journal took all of them."""
         taken = True
         for said, turn in zip((*chosen.recovered, *chosen.current), opened, strict=True):
             if self.journal.offer(turn):

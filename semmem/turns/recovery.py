@@ -4,10 +4,7 @@ A request that passed without semmem (it was down, or too slow) shows up in the 
 that a history holds was said by its user: applications put examples in front of their prompts, agents hand transcripts
 on, and some of it was said not to be kept. So a message of the history is taken for the user's own only where the words
 before it are known to have been journalled: what follows them in the same conversation was said after them. What was
-declined ends that: what follows it unseen counts as declined too, until the next words that were journalled.
-"""
-
-from __future__ import annotations
+declined ends that: what follows it unseen counts as declined too, until the next words that were journalled."""
 
 import asyncio
 import math
@@ -37,15 +34,11 @@ _NONE = frozenset[str]()
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRules:
-    """``mode``: ``known_sessions``; ``always``: also where nothing of the conversation is known; or ``never``.
-
-    With ``known_sessions`` a conversation of which nothing is known is believed until ``away_until`` (seconds), since
-    it may have begun while semmem was away.
-
-    Of one request at most ``history_turns_max`` messages of its history and ``new_turns_max`` new ones, the newest.
-    Words that were journalled ``kept_s`` seconds ago or longer prove nothing any more: what was declined after them,
-    or that they were erased, may be forgotten by then.
-    """
+    """``mode``: ``known_sessions``; ``always``: also where nothing of the conversation is known; or ``never``. With
+    ``known_sessions`` a conversation of which nothing is known is believed until ``away_until`` (seconds), since it may
+    have begun while semmem was away. Of one request at most ``history_turns_max`` messages of its history and
+    ``new_turns_max`` new ones, the newest. Words that were journalled ``kept_s`` seconds ago or longer prove nothing
+    any more: what was declined after them, or that they were erased, may be forgotten by then."""
 
     mode: str = "known_sessions"
     away_until: float = -math.inf
@@ -55,11 +48,9 @@ class RecoveryRules:
 
 
 class Chosen(Struct, frozen=True):
-    """What of a request becomes turns, oldest first.
-
-    ``again``: places of current messages that are journalled already, or may be. ``complete``: no later request needs
-    to look at what stands before the last of them. ``unread``: the journal did not say what it knows of the history.
-    """
+    """What of a request becomes turns, oldest first. ``again``: places of current messages that are journalled already,
+    or may be. ``complete``: no later request needs to look at what stands before the last of them. ``unread``: the
+    journal did not say what it knows of the history."""
 
     recovered: tuple[UserMessage, ...]
     current: tuple[UserMessage, ...]

@@ -4,8 +4,6 @@ The most recent ones are remembered in this process, all of them in the journal,
 name. What only this process has to recognise is remembered by the interpreter's own hash, which is keyed anew in each.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +19,6 @@ from semmem.turns.user_messages import UserMessage
 
 PLACES_MAX = 16
 """How many places of the same words in one conversation are remembered in process: "yes" may be said all day."""
-
 
 SHARED = -1
 """In place of a user: several have said it. No text's hash is -1."""
@@ -77,7 +74,6 @@ class SeenMessages:
         self._tellers = Recent[int, int](messages_max)
 
     def here(self, said: UserMessage) -> Known:
-        """What this process knows of the words."""
         return self._known.get(said.id) or UNSEEN
 
     def journalled(self, said: UserMessage, at: float) -> None:
@@ -108,7 +104,6 @@ class SeenMessages:
             self._anonymous.put(hash(text), True)
 
     def was_declined_anonymously(self, said: UserMessage) -> bool:
-        """Whether somebody who was not known has said the same."""
         return self._anonymous.get(hash(said.text)) is not None
 
     def is_shared(self, said: UserMessage, user: str) -> bool:
@@ -121,11 +116,9 @@ class SeenMessages:
         return teller not in (None, new)
 
     async def look_up(self, asked: Sequence[UserMessage], *, first: bool = False) -> dict[str, Known]:
-        """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say.
-
-        It is asked about those that this process never saw; ``first``: about all of them, since it may know that
-        they were journalled earlier than this process heard of them.
-        """
+        """What is known of each message, by its id. Raises Unread when the journal has to be asked and does not say. It
+        is asked about those that this process never saw; ``first``: about all of them, since it may know that they were
+        journalled earlier than this process heard of them."""
         known = {said.id: self.here(said) for said in asked}
         unseen = [each for each, what in known.items() if first or what is UNSEEN]
         if not unseen or self._records is None:

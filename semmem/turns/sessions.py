@@ -1,10 +1,7 @@
 """Which session a conversation is, and which turn an answer belongs to; and the names of sessions, turns and messages,
 which every replica derives alike from the same words.
 
-A session that nobody named is called ``<key>.<start>``: a digest of its words, and when it began, in whole seconds.
-"""
-
-from __future__ import annotations
+A session that nobody named is called ``<key>.<start>``: a digest of its words, and when it began, in whole seconds."""
 
 import asyncio
 import math
@@ -31,11 +28,6 @@ def session_key(scope: Scope, conversation: Conversation) -> str:
     return "s_" + known_digest(scope.user, scope.project or "", system, first)
 
 
-def derived_session(key: str, start: float) -> str:
-    """The name of the session with this key that began then, in seconds since the epoch."""
-    return f"{key}.{int(start)}"
-
-
 def session_without_start(session: str) -> str:
     """The key of a session whose name is derived; the name of any other."""
     if not session.startswith("s_"):
@@ -47,11 +39,6 @@ def session_without_start(session: str) -> str:
 def session_start(session: str) -> float:
     """When a session whose name is derived began, in whole seconds; -inf for any other: it is not known."""
     return float(session.rpartition(".")[2]) if _DERIVED_SESSION.fullmatch(session) else -math.inf
-
-
-def chained_session(user: str, answer_id: str) -> str:
-    """The session of a request that goes on from an answer of which nothing else is known."""
-    return "r_" + known_digest(user, answer_id)
 
 
 def turn_id(scope: Scope, ordinal: int, user_text: str, after: str = "") -> str:
@@ -96,17 +83,12 @@ class AnsweredTurn:
 
 @dataclass(eq=False)
 class Sessions:
-    """Names the session of a conversation.
-
-    A header names it; else the API's own conversation; else the answer that the request goes on from leads to it; else
-    it is derived from its words, as ``<key>.<start>`` with a new start after ``idle_s`` seconds of silence.
-
-    The most recent ``sessions_max`` of each kind are remembered in process; beyond that, after a restart and on another
-    replica the journal is asked. A journal that does not say within ``lookup_timeout_s`` makes it a new session: no
-    turn is lost for the want of a name.
-
-    ``shared``: other replicas write the same journal, so that what is the newest of anything is asked there.
-    """
+    """Names the session of a conversation. A header names it; else the API's own conversation; else the answer that the
+    request goes on from leads to it; else it is derived from its words, as ``<key>.<start>`` with a new start after
+    ``idle_s`` seconds of silence. The most recent ``sessions_max`` of each kind are remembered in process; beyond that,
+    after a restart and on another replica the journal is asked. A journal that does not say within ``lookup_timeout_s``
+    makes it a new session: no turn is lost for the want of a name. ``shared``: other replicas write the same journal,
+    so that what is the newest of anything is asked there."""
 
     records: SessionRecords
     _: KW_ONLY
@@ -133,7 +115,7 @@ class Sessions:
             found = await self._within(lookup)
             start = now if found is None else found
         self._seen.put(key, (start, now, scope.user))
-        return derived_session(key, start)
+        return f"{key}.{int(start)}"
 
     async def name_without_start(self, scope: Scope, conversation: Conversation) -> str:
         """The session's name less the time at which it began, which nobody has to be asked for. Never raises."""
@@ -153,7 +135,6 @@ class Sessions:
         self._turns.put(turn_id, (scope.user, scope.session or ""))
 
     def closed(self, turn_id: str, answer_id: str, at: float) -> None:
-        """A turn was answered under this name."""
         if (turn := self._turns.get(turn_id)) is not None:
             user, session = turn
             answered = AnsweredTurn(turn_id, session, answer_id, user, at)
@@ -161,12 +142,9 @@ class Sessions:
             self._latest.put(digest(user, session), answered)
 
     async def latest(self, scope: Scope) -> AnsweredTurn | None:
-        """The newest answer of a session. Never raises.
-
-        It decides which turn a tool's result goes on with, and which of two equal messages is a new one, where the API
-        keeps the history: an older answer in its place would lose an answer or a turn. An answer that another replica
-        saw is known as soon as it is committed there.
-        """
+        """The newest answer of a session. Never raises. It decides which turn a tool's result goes on with, and which
+        of two equal messages is a new one, where the API keeps the history: an older answer in its place would lose an
+        answer or a turn. An answer that another replica saw is known as soon as it is committed there."""
         if not scope.session:
             return None
         here = self._latest.get(digest(scope.user, scope.session))
@@ -192,7 +170,7 @@ class Sessions:
         if not conversation.previous_id:
             return None
         before = await self.answered(scope.user, conversation.previous_id)
-        return before.session if before else chained_session(scope.user, conversation.previous_id)
+        return before.session if before else "r_" + known_digest(scope.user, conversation.previous_id)
 
     async def _within(self, lookup: Awaitable[T | None]) -> T | None:
         try:

@@ -2,8 +2,7 @@
 
 A client that keeps the history itself sends all of it with every request. So a message is recognised by a digest of
 the user, the session and its text, and by its place among the user's messages. The session is taken without the time
-at which it began: the same history after a pause belongs to another session, but its messages are not new.
-"""
+at which it began: the same history after a pause belongs to another session, but its messages are not new."""
 
 from __future__ import annotations
 
@@ -31,17 +30,14 @@ class UserMessage(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The name of these words in this place."""
         return f"{self.id}.{self.ordinal}"
 
 
 class UserMessages:
-    """The user's messages of one request, each read when somebody asks for it, and once.
-
-    Current are the last one and those before it without an answer between them: what the request is about. At most
-    ``chars_max`` characters of a text tell it from others. What somebody else says in the user's role, by its name, has
-    its place, and counts as without text.
-    """
+    """The user's messages of one request, each read when somebody asks for it, and once. Current are the last one and
+    those before it without an answer between them: what the request is about. At most ``chars_max`` characters of a
+    text tell it from others. What somebody else says in the user's role, by its name, has its place, and counts as
+    without text."""
 
     def __init__(self, conversation: Conversation, *, user: str, session: str, chars_max: int) -> None:
         self._messages = messages = conversation.messages

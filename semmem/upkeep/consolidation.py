@@ -2,10 +2,7 @@
 
 Likeness alone is not enough: "is allergic" and "is not allergic" are 0.98 apart from 1. Two memories are one only when
 they are the same word for word, articles, case and the spelling of numbers aside: nothing is lost with the one that
-goes.
-"""
-
-from __future__ import annotations
+goes."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,12 +33,10 @@ class Group:
 
 @dataclass(eq=False, repr=False)
 class Consolidator:
-    """Finds and merges near-duplicates of one user, type and project.
-
-    ``cosine_min``: what is less alike is not even compared. At most ``memories_max`` memories are looked at (the
-    newest), ``pairs_max`` of their pairs compared, and ``groups_max`` groups found in one call. One call at a time is
-    answered: a comparison takes up to 0.3 ms of a thread that shares its interpreter with the requests.
-    """
+    """Finds and merges near-duplicates of one user, type and project. ``cosine_min``: what is less alike is not even
+    compared. At most ``memories_max`` memories are looked at (the newest), ``pairs_max`` of their pairs compared, and
+    ``groups_max`` groups found in one call. One call at a time is answered: a comparison takes up to 0.3 ms of a thread
+    that shares its interpreter with the requests."""
 
     store: Store
     records: WriteRecords

@@ -1,9 +1,6 @@
 """Going through memories when nobody asks: what is over its time goes, with everything that is kept beside it.
 
-Every step is bounded, safe to repeat, and leaves what it did not get to for the next run.
-"""
-
-from __future__ import annotations
+Every step is bounded, safe to repeat, and leaves what it did not get to for the next run."""
 
 import asyncio
 from collections import Counter
@@ -49,13 +46,12 @@ class MaintenanceRules:
     """Seconds unless said otherwise. None switches a rule off.
 
     Each user's memories are gone through every ``interval_s``, at most ``users_max`` users in a run, which ends when it
-    failed with ``failures_max`` of them. ``retention_s``:
-    memories that were not said again for so long go. ``never_used_s``: memories that never were in a prompt, of
-    importance ``importance_max`` at most, go when they are so old. ``removed_max`` memories of one user go in a run at
-    most. ``settle_s`` is how far a read of the store may lag behind another replica's write: what is kept about a
-    memory is erased only when the memory is still not there after that time. ``consolidate_from`` is the number of
-    active memories from which a user's are consolidated. ``passages_max`` passages of a user are kept, the newest.
-    """
+    failed with ``failures_max`` of them. ``retention_s``: memories that were not said again for so long go.
+    ``never_used_s``: memories that never were in a prompt, of importance ``importance_max`` at most, go when they are
+    so old. ``removed_max`` memories of one user go in a run at most. ``settle_s`` is how far a read of the store may
+    lag behind another replica's write: what is kept about a memory is erased only when the memory is still not there
+    after that time. ``consolidate_from`` is the number of active memories from which a user's are consolidated.
+    ``passages_max`` passages of a user are kept, the newest."""
 
     interval_s: float = 86_400.0
     users_max: int = 100

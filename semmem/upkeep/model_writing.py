@@ -1,8 +1,6 @@
 """What a language model writes of several memories of a user, and why it is not believed: the ground that summaries and
 reflections stand on."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,10 +1,7 @@
 """Several old memories become one, in a language model's words, when these are all the user's own.
 
 A summary is a claim about what the memories say, and it takes their place. So it must be made of their words, keep
-every number and name of them, and pass the screen; else the memories stay as they are.
-"""
-
-from __future__ import annotations
+every number and name of them, and pass the screen; else the memories stay as they are."""
 
 import asyncio
 from collections.abc import Iterable, Sequence

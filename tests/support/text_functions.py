@@ -846,8 +846,6 @@ NEEDLESS: Mapping[str, str] = {
     "turns.recovery.UnreadHistories.keep": "lengths alone, of at most so many conversations",
     "turns.recovery.UnreadHistories.settled": "compares keys of at most so many conversations",
     "turns.user_messages.UserMessages.named": _NAMES,
-    "turns.sessions.chained_session": _NAMES,
-    "turns.sessions.derived_session": _NAMES,
     "turns.sessions.session_start": _NAMES,
     "turns.sessions.session_without_start": _NAMES,
     "turns.seen.SeenMessages.declined_anonymously": _NAMES,

@@ -1,7 +1,5 @@
 """Vectors without a model: a text's words, counted. What shares words is near; of meaning nothing is known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Unpack
 from zlib import crc32
@@ -17,10 +15,8 @@ SIGNATURE_PREFIX = "none/"
 class BagOfWords(LocalEmbedder):
     """Each term of a text adds 1 to, or takes 1 from, one of ``dimension`` places, as its CRC-32 says: alike in every
     process. The cosine of two texts is about the share of terms that they have in common; of two that share none it is
-    0 but for one pair in some twenty-five, whose terms meet in a place by chance.
-
-    ``terms`` reads a text; one in which it finds none is a term itself, so that it is near to its like alone.
-    """
+    0 but for one pair in some twenty-five, whose terms meet in a place by chance. ``terms`` reads a text; one in which
+    it finds none is a term itself, so that it is near to its like alone."""
 
     def __init__(
         self, terms: Callable[[str], Sequence[str]], *, dimension: int = 384, **limits: Unpack[Limits]

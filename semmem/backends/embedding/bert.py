@@ -6,10 +6,7 @@ for the library itself.
 
 The graph has one node for each step of BERT's paper, written from the weights as they lie, of standard operators only.
 ONNX Runtime fuses what it can by itself, and its own fused ones (Attention, SkipLayerNormalization) are no faster on a
-CPU; docs/decisions/0040 has the figures.
-"""
-
-from __future__ import annotations
+CPU; docs/decisions/0040 has the figures."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -136,14 +133,9 @@ def _read(file: Path, otherwise: Any = None) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-# --- the graph -------------------------------------------------------------------------------------------------------
-
-
 def bert_graph(bert: Bert, weights: Mapping[str, Array]) -> Any:
-    """The onnx.ModelProto: ``input_ids`` and ``attention_mask`` of texts to ``embedding``.
-
-    Raises KeyError: a weight is missing; ValueError: one is not used, so this is not the model that was described.
-    """
+    """The onnx.ModelProto: ``input_ids`` and ``attention_mask`` of texts to ``embedding``. Raises KeyError: a weight is
+    missing; ValueError: one is not used, so this is not the model that was described."""
     from onnx import TensorProto, helper
 
     graph = _Graph(weights)

@@ -1,7 +1,5 @@
 """Any embedder, with a cache in front."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time
@@ -18,11 +16,9 @@ _Flight = tuple[bytes, bool]
 
 
 class CachedEmbedder(EmbedderWrapper):
-    """Keeps the ``entries_max`` most recently used vectors, each for at most ``ttl_s`` seconds.
-
-    Equal texts that are asked for at the same time are computed once. Texts are kept only as digests. Failures are
-    not kept. For one event loop; ``clock`` returns seconds and never goes back.
-    """
+    """Keeps the ``entries_max`` most recently used vectors, each for at most ``ttl_s`` seconds. Equal texts that are
+    asked for at the same time are computed once. Texts are kept only as digests. Failures are not kept. For one event
+    loop; ``clock`` returns seconds and never goes back."""
 
     def __init__(
         self,
@@ -43,10 +39,8 @@ class CachedEmbedder(EmbedderWrapper):
         await super().close()
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
-        """As the inner embedder; the vector is shared between callers and read-only.
-
-        Who has time may follow a request, but no request follows who has time.
-        """
+        """As the inner embedder; the vector is shared between callers and read-only. Who has time may follow a request,
+        but no request follows who has time."""
         key = _key(text)
         while True:
             if (vector := self._entries.get(key)) is not None:

@@ -2,10 +2,7 @@
 
 The format is that of its ``e5.c``: a header, the pieces of a unigram tokenizer with their scores, what characters are
 normalised to, a directory of tensors. Matrices are rows of blocks of 32 numbers (Q4_0 of llama.cpp): a scale, and four
-bits each. The layers are unpacked; the table of words stays packed, as a fifth of the memory.
-"""
-
-from __future__ import annotations
+bits each. The layers are unpacked; the table of words stays packed, as a fifth of the memory."""
 
 import itertools
 import re

@@ -1,9 +1,6 @@
 """From a model's weights to ONNX: once per model, when it is first served, at set-up, or when an image is built.
 
-The graph is written from the weights (``bert``): nothing of PyTorch is needed, and a second is enough.
-"""
-
-from __future__ import annotations
+The graph is written from the weights (``bert``): nothing of PyTorch is needed, and a second is enough."""
 
 import logging
 import os
@@ -15,19 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from semmem.backends.embedding import onnx_runtime
 from semmem.backends.embedding.bert import Bert, Source, bert_graph, read_bert, refused
 from semmem.backends.embedding.e5 import read_e5
-from semmem.backends.embedding.onnx_runtime import (
-    DATA,
-    MODEL,
-    PRECISIONS,
-    TOKENIZER,
-    About,
-    Exported,
-    OnnxEmbedder,
-    find,
-    read,
-)
+from semmem.backends.embedding.onnx_runtime import DATA, MODEL, PRECISIONS, TOKENIZER, About, Exported, find, read
 from semmem.backends.embedding.weights import WEIGHTS, fetched, resolve_weights, sha256_of
 from semmem.ports.errors import EmbedderError
 
@@ -38,10 +26,8 @@ PROBES = ["hello", "", "many words and more words " * 200]
 
 def export(model: str, root: Path, *, precision: str = "fp32") -> Exported:
     """Write ``model`` (a name or a directory) below ``root``, or find that it is there. Blocking, a second or two, and
-    as long as it takes to download a model that is not on this machine.
-
-    Raises EmbedderError: it cannot be had, or is of another kind; OSError: ``root`` cannot be written.
-    """
+    as long as it takes to download a model that is not on this machine. Raises EmbedderError: it cannot be had, or is
+    of another kind; OSError: ``root`` cannot be written."""
     if precision not in PRECISIONS:
         raise ValueError(f"precision is one of {', '.join(PRECISIONS)}")
     weights = resolve_weights(model)
@@ -85,12 +71,16 @@ def _loaded(source: Path) -> Mapping[str, Any]:
 
 def _write(source: Path, model: Source, about: About, folder: Path) -> None:
     bert = model.bert
+    apart: dict[str, Any] = {"save_as_external_data": True, "location": DATA, "size_threshold": BYTES_APART}
     try:
+        import onnx
+
         graph = bert_graph(bert, model.weights())
-        _save(_quantized(graph, folder) if about.precision == "int8" else graph, folder / MODEL)
+        graph = _quantized(graph, folder) if about.precision == "int8" else graph
+        onnx.save_model(graph, str(folder / MODEL), **apart)
         model.write_tokenizer(folder)
         about.write(folder)
-        vectors = OnnxEmbedder(Exported(folder, about), dimension=bert.width).vectors(PROBES)
+        vectors = onnx_runtime.OnnxEmbedder(Exported(folder, about), dimension=bert.width).vectors(PROBES)
     except ImportError as error:
         raise EmbedderError(f"exporting needs the package {error.name}: pip install {error.name}") from error
     except OSError:
@@ -125,12 +115,6 @@ def _quantized(graph: Any, folder: Path) -> Any:
     quantized = onnx.load(str(file))
     file.unlink()
     return quantized
-
-
-def _save(graph: Any, file: Path) -> None:
-    import onnx
-
-    onnx.save_model(graph, str(file), save_as_external_data=True, location=DATA, size_threshold=BYTES_APART)
 
 
 def _let_others_read(folder: Path) -> None:

@@ -1,7 +1,5 @@
 """What embedders with a model in this process have in common: threads, batches, and texts that a tokenizer accepts."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading
@@ -34,8 +32,6 @@ RECENT = 0.2
 
 
 class Limits(TypedDict, total=False):
-    """What MicroBatcher is limited by."""
-
     workers: int
     batch_max: int
     background_batch_max: int
@@ -45,8 +41,7 @@ class Limits(TypedDict, total=False):
 class LocalEmbedder(ABC):
     """Texts are cut to ``TEXT_CHARS_MAX`` characters before they are tokenized; the model itself reads fewer
     (all-MiniLM-L6-v2: 256 tokens). A subclass says how the model is loaded and what it makes of texts. The signature of
-    a model is ``sentence-transformers/<model>/<dimension>/<precision>``, whichever library does the work.
-    """
+    a model is ``sentence-transformers/<model>/<dimension>/<precision>``, whichever library does the work."""
 
     def __init__(self, signature: str, *, dimension: int = 384, **limits: Unpack[Limits]) -> None:
         self.signature = signature
@@ -68,15 +63,16 @@ class LocalEmbedder(ABC):
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         if not self._loaded:
             raise EmbedderError("the embedder is not open")
-        return await self._batcher.embed(_encodable(text[:TEXT_CHARS_MAX]), within_s=within_s)
+        # Lone surrogates are not UTF-8, and NUL ends a string in some tokenizers.
+        encodable = text[:TEXT_CHARS_MAX].encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+        return await self._batcher.embed(encodable, within_s=within_s)
 
     def at_hand(self, text: str) -> Vector | None:
         return None
 
     def vectors(self, texts: list[str]) -> npt.NDArray[np.float32]:
         """One batch at once, as the model makes it: shape (len(texts), dimension), not of length 1. Blocking, in the
-        caller's thread; loads the model if need be. For measuring, and for comparing one library with another.
-        """
+        caller's thread; loads the model if need be. For measuring, and for comparing one library with another."""
         if not self._loaded:
             self._load()
             self._loaded = True
@@ -123,9 +119,8 @@ class MicroBatcher:
     ``workers`` threads, each taking up to ``batch_max`` texts of requests at a time, or else up to
     ``background_batch_max`` of background work, for which one worker, where there are several, is never used.
 
-    A request that its expected wait would make too late is refused at once: it can be answered without a vector, and
-    an answer after its deadline helps nobody. Of either kind at most ``queue_max`` wait. ``clock`` returns seconds.
-    """
+    A request that its expected wait would make too late is refused at once: it can be answered without a vector, and an
+    answer after its deadline helps nobody. Of either kind at most ``queue_max`` wait. ``clock`` returns seconds."""
 
     encode: Encode
     _: KW_ONLY
@@ -158,9 +153,7 @@ class MicroBatcher:
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         """The text's unit vector, read-only, shape (dimension,). ``within_s``: of a request; None: background work.
-
-        Raises EmbedderError when closed or failing, EmbedderBusy when full or, for a request, too late already.
-        """
+        Raises EmbedderError when closed or failing, EmbedderBusy when full or, for a request, too late already."""
         loop = asyncio.get_running_loop()
         caller = _Caller(text, loop.create_future(), loop)
         self._enqueue(caller, within_s)
@@ -277,8 +270,3 @@ def _settle(answer: asyncio.Future[Vector], outcome: Embedded) -> None:
         answer.set_exception(outcome)
     else:
         answer.set_result(outcome)
-
-
-def _encodable(text: str) -> str:
-    """Text a tokenizer accepts: lone surrogates are not UTF-8, and NUL ends a string in some libraries."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")

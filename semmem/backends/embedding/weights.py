@@ -1,9 +1,6 @@
 """Where a model's weights come from, and what they are called.
 
-No model library is imported here: what only has to know a model's name starts in an instant.
-"""
-
-from __future__ import annotations
+No model library is imported here: what only has to know a model's name starts in an instant."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What goes on beside the calls: owned tasks, the flush of Milvus Lite's buffer, and the reads that it waits for."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -41,11 +39,8 @@ class OwnedTasks:
 
 class BackgroundFlush:
     """Writes Milvus Lite's buffer into segments: calls ``flush`` when ``rows`` were written, or ``interval_s`` after
-    the first row that waits.
-
-    A row that lies in the buffer costs every search about 0.09 ms; one in a segment hardly anything. Rows are durable
-    without this (write-ahead log): a flush that fails costs speed only.
-    """
+    the first row that waits. A row that lies in the buffer costs every search about 0.09 ms; one in a segment hardly
+    anything. Rows are durable without this (write-ahead log): a flush that fails costs speed only."""
 
     def __init__(self, flush: Callable[[], Awaitable[None]], *, rows: int, interval_s: float) -> None:
         self._flush = flush
@@ -88,14 +83,11 @@ class BackgroundFlush:
 
 class Reads:
     """The reads in flight, and a gate before new ones: what a read has to wait for, so that it shows what was written.
-
     Milvus Lite does not read snapshots. A read that is under way while a memory's new row is inserted and its old row
     deleted may miss both; one that starts while rows move from the write buffer into a segment (flush) may miss those
     rows. So an old row is deleted only when every read that began before its successor was there has ended, and reads
-    wait for a flush.
-
-    A Milvus server does: there reads need not be waited for. It shows writes late instead (see own_writes).
-    """
+    wait for a flush. A Milvus server does: there reads need not be waited for. It shows writes late instead (see
+    own_writes)."""
 
     def __init__(self) -> None:
         self._in_flight: set[asyncio.Future[None]] = set()

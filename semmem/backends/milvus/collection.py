@@ -1,7 +1,5 @@
 """The rows of one Milvus collection, as it answers and with what this process wrote a moment ago. No memories yet."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import defaultdict
@@ -54,8 +52,6 @@ class MilvusCollection:
         self._index = INDEXES[connection.index]
         self._rows_max = rows_max
 
-    # --- of one user -------------------------------------------------------------------------------------------------
-
     async def nearest(
         self, query: Vector, scope: Scope, types: Types, now: float, *, limit: int, as_of: float | None
     ) -> list[Row]:
@@ -85,11 +81,8 @@ class MilvusCollection:
         return layout.newest([*found, *(layout.with_cosine(row, query) for row in own)])
 
     async def _alive(self, asked: dict[str, Any], limit: int, alive: Callable[[Iterable[Row]], list[Row]]) -> list[Row]:
-        """Of the rows found, those that ``alive`` leaves.
-
-        A few more are asked for, since a memory that is being replaced has several, and many more while that was not
-        enough: each row costs, some 0.15 ms on Lite.
-        """
+        """Of the rows found, those that ``alive`` leaves. A few more are asked for, since a memory that is being
+        replaced has several, and many more while that was not enough: each row costs, some 0.15 ms on Lite."""
         wanted = min(limit + SPARE_ROWS, WINDOW_MAX)
         while True:
             params = {"params": self._index.search(wanted)}
@@ -116,8 +109,6 @@ class MilvusCollection:
         }
         alive = (row for row in self._own.alive(user, answer, began) if row["id"] not in own)
         return Present([*alive, *own.values()], self._rows_max, is_cut=len(answer) == limit)
-
-    # --- of anybody --------------------------------------------------------------------------------------------------
 
     async def rows(self, filter: str, fields: Sequence[str], *, limit: int, level: Consistency) -> Sequence[Row]:
         asked = {"filter": filter, "output_fields": list(fields), "limit": limit, "consistency_level": level}

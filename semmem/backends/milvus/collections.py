@@ -1,9 +1,6 @@
 """The collections of one Milvus: an alias says which one everybody reads, on Milvus Lite as on a server.
 
-A store that was never reindexed has no alias, and one collection with the plain name.
-"""
-
-from __future__ import annotations
+A store that was never reindexed has no alias, and one collection with the plain name."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

@@ -1,10 +1,7 @@
 """One collection of one Milvus: connect, make or check the collection, keep it loaded, map every error.
 
 Data calls go through pymilvus' asyncio client. Schema work and iterators use the blocking client in a thread, because
-the asyncio one lacks iterators and cannot create collections on Milvus Lite.
-"""
-
-from __future__ import annotations
+the asyncio one lacks iterators and cannot create collections on Milvus Lite."""
 
 import asyncio
 import errno
@@ -98,10 +95,8 @@ class MilvusConnection:
         return self._client is not None
 
     async def open(self) -> str:
-        """Connect, make or check the collection and load it. Returns the server's version.
-
-        Raises StoreUnavailable when the server does not answer in time, StoreMismatch when the collection does not fit.
-        """
+        """Connect, make or check the collection and load it. Returns the server's version. Raises StoreUnavailable when
+        the server does not answer in time, StoreMismatch when the collection does not fit."""
         try:
             async with self.within("open", self.open_timeout_s):
                 version = await asyncio.to_thread(self._prepare)
@@ -133,10 +128,8 @@ class MilvusConnection:
             _call_timeout_s.reset(token)
 
     async def call(self, operation: str, **arguments: Any) -> Any:
-        """One data call on the collection, inside ``within``. A collection that is not loaded is loaded first.
-
-        It has the deadline's time for itself as well: without, a call on a hung server never ends by itself.
-        """
+        """One data call on the collection, inside ``within``. A collection that is not loaded is loaded first. It has
+        the deadline's time for itself as well: without, a call on a hung server never ends by itself."""
         try:
             return await self._call_once(operation, **arguments)
         except MilvusException as error:

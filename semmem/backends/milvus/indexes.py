@@ -2,10 +2,7 @@
 
 FLAT compares a request with every vector of its user. IVF_SQ8 does too, with vectors of one byte per number instead of
 four: it has a single list, because several would be searched in part, and a user's few memories may lie in the others.
-HNSW and HNSW_SQ (one byte per number) follow a graph, and may miss some.
-"""
-
-from __future__ import annotations
+HNSW and HNSW_SQ (one byte per number) follow a graph, and may miss some."""
 
 import re
 from dataclasses import dataclass
@@ -39,7 +36,6 @@ class Index:
         return not self.build
 
     def search(self, limit: int) -> dict[str, int]:
-        """Parameters of one search."""
         if self.is_graph:
             return {"ef": max(EF_MIN, limit)}
         return {"nprobe": 1} if "nlist" in self.build else {}

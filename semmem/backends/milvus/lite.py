@@ -5,10 +5,7 @@ without authentication: every local account can reach it, so a machine shared wi
 
 The child (milvus_lite_server) ends with its parent, however that dies: it holds the reading end of a pipe whose
 writing end only the parent has, and leaves when the pipe closes (a child stopped by SIGSTOP once it goes on). This
-works on every Unix; elsewhere Milvus Lite is not supported.
-"""
-
-from __future__ import annotations
+works on every Unix; elsewhere Milvus Lite is not supported."""
 
 import asyncio
 import logging
@@ -48,15 +45,11 @@ logger = logging.getLogger(__name__)
 @dataclass(eq=False, repr=False)
 class MilvusLiteProcess:
     """One Milvus Lite server on one data directory (made with mode 0700), at ``uri`` once started and after each
-    restart.
-
-    ``start_timeout_s`` bounds each start, ``stop_timeout_s`` what SIGTERM may take before SIGKILL. A child that dies
-    is started again at the same port, after ``restart_delay_s``, doubled with each death up to
-    ``RESTART_DELAY_MAX_S``, and back to the first after ``STABLE_S`` of running.
-
-    The child's start-up lines and a crash's traceback go to ``milvus-lite.log`` in the data directory, rewritten at
-    each start; what it would log about requests is dropped, because it quotes filters and so user ids.
-    """
+    restart. ``start_timeout_s`` bounds each start, ``stop_timeout_s`` what SIGTERM may take before SIGKILL. A child
+    that dies is started again at the same port, after ``restart_delay_s``, doubled with each death up to
+    ``RESTART_DELAY_MAX_S``, and back to the first after ``STABLE_S`` of running. The child's start-up lines and a
+    crash's traceback go to ``milvus-lite.log`` in the data directory, rewritten at each start; what it would log about
+    requests is dropped, because it quotes filters and so user ids."""
 
     data_dir: Path
     _: KW_ONLY
@@ -74,17 +67,13 @@ class MilvusLiteProcess:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, None when there is no child."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 
     async def start(self) -> None:
-        """Start the child and wait until it takes connections.
-
-        Raises StoreError when another process has the directory, StoreDamaged when a file in it cannot be read,
-        StoreUnavailable when the directory cannot be made or the child ends at once, StoreTimeout when it takes too
-        long. After a failure it may be called again.
-        """
+        """Start the child and wait until it takes connections. Raises StoreError when another process has the
+        directory, StoreDamaged when a file in it cannot be read, StoreUnavailable when the directory cannot be made or
+        the child ends at once, StoreTimeout when it takes too long. After a failure it may be called again."""
         if self._process is not None:
             return
         try:

@@ -18,10 +18,7 @@ flush between the log record and the buffer of such a row deletes the record, an
 reads any more, or only in this process' memory: gone at once, or with the next kill. So writers, flushes among them,
 wait for each other here, and so does whoever drops the collection: a flush that comes later does nothing.
 
-This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them.
-"""
-
-from __future__ import annotations
+This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them."""
 
 import os
 import threading
@@ -96,9 +93,6 @@ def _drop_alone(drop: Method, self: Any, name: str, database_name: str = DEFAULT
         drop(self, name, database_name)
 
 
-# --- the log ---------------------------------------------------------------------------------------------------------
-
-
 def _whole_records(apply: Method, self: Any, operation: Any) -> None:
     log = self._wal
     before = [0 if sink is None else os.fstat(sink.fileno()).st_size for sink in (log._data_sink, log._delta_sink)]
@@ -120,9 +114,6 @@ def _set_aside(collection: Any, log: Any, sizes: Sequence[int]) -> None:
             os.close(null)
     collection._recovered_wal_bytes += sum(sizes)
     collection._wal = WAL(log.wal_dir, log._wal_data_schema, log._wal_delta_schema, log.number + 1)
-
-
-# --- flush and compaction --------------------------------------------------------------------------------------------
 
 
 def _room_to_flush(collection: Any) -> None:
@@ -166,9 +157,6 @@ def _refuse_aloud(delete: Method, self: Any, request: Any, context: Any) -> Any:
     if answer.status.code or answer.status.error_code:
         context.abort(grpc.StatusCode.INTERNAL, answer.status.reason)
     return answer
-
-
-# --- indexes ---------------------------------------------------------------------------------------------------------
 
 
 def _index_in_any_case(build_or_load_index: Method, self: Any, spec: Any, index_dir: str) -> None:

@@ -11,10 +11,7 @@ file that holds a removed row is written again without it, one at a time; then t
 their work and go too.
 
 Killed at any moment this loses no row: a new file is on disk before the manifest names it, and the old one goes
-after that. Reads go on, and wait for one file at most. The caller lets nobody write meanwhile.
-"""
-
-from __future__ import annotations
+after that. Reads go on, and wait for one file at most. The caller lets nobody write meanwhile."""
 
 import json
 import os
@@ -50,9 +47,6 @@ def install() -> None:
     wrap(MilvusLite, "__init__", _checked)
     wrap(compaction, "write_data_file", _on_disk)
     MilvusServicer.ManualCompaction = _manual_compaction
-
-
-# --- damaged files ---------------------------------------------------------------------------------------------------
 
 
 def _checked(init: Method, self: Any, data_dir: str) -> None:
@@ -100,9 +94,6 @@ def _is_whole(path: Path) -> bool:
     except (OSError, ValueError, pa.ArrowException):
         return False
     return True
-
-
-# --- removed rows ----------------------------------------------------------------------------------------------------
 
 
 def _manual_compaction(servicer: Any, request: Any, context: Any) -> Any:

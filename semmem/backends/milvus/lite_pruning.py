@@ -10,10 +10,7 @@ Nothing is left out by that. A segment is never changed, so the users in it are 
 one key the one that was written last counts, wherever it lies, and the key names the user (``rows.row_id``): they are
 all this user's. Removed rows are told by lists that are left whole.
 
-This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them.
-"""
-
-from __future__ import annotations
+This touches private names of Milvus Lite; ``install`` raises AttributeError for a version that lacks one of them."""
 
 import threading
 from collections.abc import Sequence
@@ -111,17 +108,13 @@ def _fields_asked_for(row_to_dict: Method, self: Any, row: int) -> Any:
 
 
 def _buffer_of_user(to_search_snapshot: Method, self: Any, *args: Any, **named: Any) -> Any:
-    mine = self if _reading.user is None else _rows_of_user(self, _reading.field, _reading.user)
-    return to_search_snapshot(mine, *args, **named)
-
-
-def _rows_of_user(buffer: Any, field: str, user: str) -> SimpleNamespace:
     """As much of the write buffer as its own method reads, with the index of this user's rows alone."""
-    with buffer._lock:
-        batches = list(buffer._insert_batches)
-        names = buffer.__dict__.setdefault(_NAMES, [])
-        names += [batch.column(field).to_pylist() for batch in batches[len(names) :]]
-        index = {key: place for key, place in buffer._pk_index.items() if names[place[0]][place[1]] == user}
-    return SimpleNamespace(
-        _lock=buffer._lock, _insert_batches=batches, _pk_index=index, _data_schema=buffer._data_schema
-    )
+    if (user := _reading.user) is None:
+        return to_search_snapshot(self, *args, **named)
+    with self._lock:
+        batches = list(self._insert_batches)
+        names = self.__dict__.setdefault(_NAMES, [])
+        names += [batch.column(_reading.field).to_pylist() for batch in batches[len(names) :]]
+        index = {key: place for key, place in self._pk_index.items() if names[place[0]][place[1]] == user}
+    mine = SimpleNamespace(_lock=self._lock, _insert_batches=batches, _pk_index=index, _data_schema=self._data_schema)
+    return to_search_snapshot(mine, *args, **named)

@@ -1,9 +1,6 @@
 """The child process: one Milvus Lite server, mended, which leaves with its parent. Run by MilvusLiteProcess.
 
-Its exit code says what its parent cannot see from outside; its output names files, never what they hold.
-"""
-
-from __future__ import annotations
+Its exit code says what its parent cannot see from outside; its output names files, never what they hold."""
 
 import io
 import logging

@@ -7,10 +7,7 @@ others may have written needs a Strong read, one for each user and batch: reads 
 row older than ``SHOW_S`` is no longer added, since somebody else may have deleted it: one Strong read settles all that
 was written before it.
 
-Milvus Lite shows every write at once and needs none of this.
-"""
-
-from __future__ import annotations
+Milvus Lite shows every write at once and needs none of this."""
 
 import math
 import time
@@ -44,10 +41,8 @@ class Written:
 
 class OwnWrites:
     """The writes of the last ``settle_s`` seconds, after which every read of a server shows them. Times are
-    ``clock``'s; ``began`` is ``now()`` when the read began.
-
-    ``lags`` is False for a store that shows writes at once: nothing is kept.
-    """
+    ``clock``'s; ``began`` is ``now()`` when the read began. ``lags`` is False for a store that shows writes at once:
+    nothing is kept."""
 
     def __init__(self, *, settle_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.lags = True
@@ -57,8 +52,6 @@ class OwnWrites:
         self._order: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._unsure: TTLCache[str, float] = TTLCache(math.inf, settle_s, clock)
         self._caught_up: LRUCache[str, float] = LRUCache(USERS_MAX)
-
-    # --- writes ------------------------------------------------------------------------------------------------------
 
     def inserted(self, row: Row) -> None:
         self._note(row["user_id"], row["id"], row)
@@ -73,8 +66,6 @@ class OwnWrites:
             return
         self._unsure[user] = self.now()
         self._caught_up.pop(user, None)
-
-    # --- reads -------------------------------------------------------------------------------------------------------
 
     def level(self, user: str, began: float, as_of: float = -math.inf) -> Consistency:
         """How the user must be read to see what this process wrote, and what anybody wrote until ``as_of``."""
@@ -108,8 +99,6 @@ class OwnWrites:
             for each in self._of(user)
             if each.row is not None and each.settled >= began and each.at >= began - SHOW_S
         ]
-
-    # --- inside ------------------------------------------------------------------------------------------------------
 
     def _of(self, user: str) -> Iterable[Written]:
         return self._written.get(user, {}).values()

@@ -5,10 +5,7 @@ nullable fields ("" and 0 mean none), no filter templates (values are quoted her
 on in one JSON field. Times are kept as whole milliseconds where they are filtered on (created, updated, expires).
 
 JSON and vectors are read by whole columns. Left alone, pymilvus decodes both cell by cell when a row is looked at, some
-20 microseconds a row: two thirds of the processor time of reading a user's memories.
-"""
-
-from __future__ import annotations
+20 microseconds a row: two thirds of the processor time of reading a user's memories."""
 
 import asyncio
 import json
@@ -59,9 +56,6 @@ def schema(dimension: int) -> CollectionSchema:
     return fields
 
 
-# --- filters ---------------------------------------------------------------------------------------------------------
-
-
 def quote(text: str) -> str:
     """A string literal of the filter language, the same value for Lite's parser and the server's."""
     return f'"{text.translate(_ESCAPES)}"'
@@ -105,11 +99,7 @@ def search_filter(scope: Scope, types: Types, now: float) -> str:
     return " and ".join(clauses)
 
 
-# --- rows ------------------------------------------------------------------------------------------------------------
-
-
 def row_id(user: str, memory_id: str, version: int) -> str:
-    """The engine's key."""
     return f"{storable.memory_digest(user, memory_id).hex()}:{version}"
 
 
@@ -176,7 +166,6 @@ def is_retrievable(row: Row, scope: Scope, types: Types, now: float) -> bool:
 
 
 def with_cosine(row: Row, query: Vector) -> Row:
-    """A whole row as a search finds it."""
     return {**row, "cosine": min(1.0, max(-1.0, float(row[VECTOR_FIELD] @ query)))}
 
 
@@ -217,14 +206,9 @@ def _unused_vector(dimension: int) -> Vector:
     return vector
 
 
-# --- answers --------------------------------------------------------------------------------------------------------
-
-
 def rows_of(answer: Sequence[Row]) -> list[Row]:
     """Every row with all its fields. A vector is float32 of shape (dimension,), a row of one array of all of them.
-
-    Where another version of pymilvus keeps columns elsewhere, it decodes them itself: the same rows, later.
-    """
+    Where another version of pymilvus keeps columns elsewhere, it decodes them itself: the same rows, later."""
     columns = cast("Iterable[Column] | None", getattr(answer, "_lazy_field_data", None))
     if columns is None or not all(map(_is_known, columns)):
         return list(answer)

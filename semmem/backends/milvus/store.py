@@ -3,10 +3,7 @@
 A memory's row is never changed. A new version is inserted as a new row, and only then are the older rows deleted:
 ``upsert`` on a partition-key collection puts rows where Milvus 2.3 does not find them, and delete-then-insert would
 leave a moment without the memory. Reads keep the highest version of each memory. When a process dies between the two
-steps, an older row stays: putting the same version again removes it, and so does ``sweep``.
-"""
-
-from __future__ import annotations
+steps, an older row stays: putting the same version again removes it, and so does ``sweep``."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -43,13 +40,12 @@ class MilvusStore:
     ``server``: see ``server_options``. ``signature`` names the embedding (a collection of another one is refused).
     ``search_timeout_s`` bounds a search, ``read_timeout_s`` get, list, count and a search ``as_of`` a time,
     ``write_timeout_s`` one write once it is its turn, ``open_timeout_s`` connecting, creating and loading.
-    ``rows_per_user_max`` bounds what one user's list may read (at most 16,384): beyond it StoreError.
-    Milvus Lite's buffer is flushed after ``flush_rows`` rows or ``flush_interval_s``.
-    ``sweep_rows_max`` bounds how many updated memories one sweep looks at.
+    ``rows_per_user_max`` bounds what one user's list may read (at most 16,384): beyond it StoreError. Milvus Lite's
+    buffer is flushed after ``flush_rows`` rows or ``flush_interval_s``. ``sweep_rows_max`` bounds how many updated
+    memories one sweep looks at.
 
     Times come back in whole milliseconds. Hits carry no embedding; get and list do. Every read sees what this process
-    wrote; what another wrote shows within 200 ms on a server (unless a search is ``as_of`` a time).
-    """
+    wrote; what another wrote shows within 200 ms on a server (unless a search is ``as_of`` a time)."""
 
     server: Mapping[str, Any]
     _: KW_ONLY
@@ -104,8 +100,6 @@ class MilvusStore:
             await self._tasks.close()
             await self._connection.close()
 
-    # --- reads -------------------------------------------------------------------------------------------------------
-
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
     ) -> list[Hit]:
@@ -140,8 +134,6 @@ class MilvusStore:
 
     def written_elsewhere(self, user: str) -> None:
         self._own.unsure(user)
-
-    # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, *memories: Memory) -> None:
         """As the port says. Raises StoreError too for content above 8,192 bytes and names above 1,024 (UTF-8)."""
@@ -178,10 +170,8 @@ class MilvusStore:
         return len(await self._forget(scope, None, types, said_until))
 
     async def sweep(self, now: float, *, expired: bool = True) -> int:
-        """Remove rows that no read shows: lower versions, then (when asked) expired memories. Returns how many.
-
-        The only call that looks at every user's rows; it returns none of them.
-        """
+        """Remove rows that no read shows: lower versions, then (when asked) expired memories. Returns how many. The
+        only call that looks at every user's rows; it returns none of them."""
         updated = await self._collection.updated_versions(rows_max=self.sweep_rows_max, timeout_s=self.write_timeout_s)
         removed = 0
         for user, versions in updated.items():
@@ -225,8 +215,6 @@ class MilvusStore:
     async def purge(self) -> bool:
         """As Purgeable says. False: a Milvus server keeps removed rows until it compacts, when it likes."""
         return False
-
-    # --- inside ------------------------------------------------------------------------------------------------------
 
     def _vector(self, memory: Memory) -> Vector | None:
         return None if memory.embedding is None else usable_vector(memory.embedding, self.dimension)

@@ -5,10 +5,7 @@ semmem writes lists of rows. While pymilvus is imported, an empty stand-in is th
 do fails loudly, and whoever imports pandas later gets pandas. Where pymilvus comes to want more, pandas is imported.
 
 It also wants requests, for what one vendor's clusters need: that is loaded when it is used. And with the first row it
-looks for sparse matrices of scipy, which is 15 MB more in the middle of a write: it is told that there are none.
-"""
-
-from __future__ import annotations
+looks for sparse matrices of scipy, which is 15 MB more in the middle of a write: it is told that there are none."""
 
 import sys
 from importlib import import_module

@@ -1,8 +1,6 @@
 """Vectors of texts from a server with OpenAI's endpoint, which vLLM, TEI, Ollama and others share: ``POST
 {base}/embeddings``."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import time
@@ -44,12 +42,10 @@ class _Answer(msgspec.Struct):
 
 
 class HttpEmbedder:
-    """One embedding model of one server. Implements Embedder.
-
-    Whoever finds one of the ``calls_max`` calls free takes along what waits, up to ``batch_max`` texts, requests before
-    background work; a call has ``timeout_s``. One try, without a retry: a request has no time for one, and what is
-    learnt is tried again later. Of requests and of background work at most ``queue_max`` texts wait each.
-    """
+    """One embedding model of one server. Implements Embedder. Whoever finds one of the ``calls_max`` calls free takes
+    along what waits, up to ``batch_max`` texts, requests before background work; a call has ``timeout_s``. One try,
+    without a retry: a request has no time for one, and what is learnt is tried again later. Of requests and of
+    background work at most ``queue_max`` texts wait each."""
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
 """What all HTTP models have in common: JSON to one URL, bounded answers, httpx's errors as ours, a circuit breaker."""
 
-from __future__ import annotations
-
 import asyncio
 import email.utils
 import json
@@ -37,11 +35,9 @@ class Overloaded(Unanswered):
 @dataclass(eq=False, repr=False)
 class CircuitBreaker:
     """Closed until ``failures_max`` tries in a row failed; then open for ``open_s``; then half open: the next try
-    decides, and whoever comes meanwhile is turned away.
-
-    A try fails by ModelUnavailable or by being cancelled (no answer came in time). One that was refused has reached a
-    living server; any other exception says nothing about it.
-    """
+    decides, and whoever comes meanwhile is turned away. A try fails by ModelUnavailable or by being cancelled (no
+    answer came in time). One that was refused has reached a living server; any other exception says nothing about
+    it."""
 
     _: KW_ONLY
     failures_max: int
@@ -99,11 +95,9 @@ class HttpOptions(TypedDict, total=False):
 
 class JsonEndpoint:
     """``path`` below ``base_url`` (``/v1`` is added to a URL without a path), which takes a JSON object. Redirects are
-    not followed, proxies of the environment are not used.
-
-    Answers have at most ``answer_bytes_max`` bytes. ``headers`` are sent with every call. Only connecting has a timeout
-    of its own: callers bound the whole. Raises ValueError for what is no URL.
-    """
+    not followed, proxies of the environment are not used. Answers have at most ``answer_bytes_max`` bytes. ``headers``
+    are sent with every call. Only connecting has a timeout of its own: callers bound the whole. Raises ValueError for
+    what is no URL."""
 
     def __init__(
         self,
@@ -184,7 +178,6 @@ def _url(base_url: str, path: str) -> str:
 
 
 def failure(status: int, headers: httpx.Headers) -> ModelUnavailable | ModelRefused:
-    """What a status other than 200 means."""
     if status in OVERLOADED:
         return Overloaded(f"status {status}", _retry_after_s(headers.get("retry-after")))
     if status in WORTH_ANOTHER_TRY or status >= 520:

@@ -31,15 +31,11 @@ _MAY_MEAN_FORMAT = {400, 415, 422, 500, 501}
 
 
 class OpenAIModel:
-    """One model of one server. Implements ServedModel.
-
-    An answer has at most ``max_tokens`` tokens. A failed try is repeated up to ``retries`` times within the caller's
-    timeout, after ``backoff_s`` doubled each time up to ``BACKOFF_MAX_S``, half of it random, or after what the
-    server's Retry-After says.
-
-    A server that refuses a JSON mode is asked in the next freer one from then on. The prompt must therefore describe
-    the JSON it wants by itself. A model that refuses ``max_tokens`` or a temperature is asked in the way it takes.
-    """
+    """One model of one server. Implements ServedModel. An answer has at most ``max_tokens`` tokens. A failed try is
+    repeated up to ``retries`` times within the caller's timeout, after ``backoff_s`` doubled each time up to
+    ``BACKOFF_MAX_S``, half of it random, or after what the server's Retry-After says. A server that refuses a JSON mode
+    is asked in the next freer one from then on. The prompt must therefore describe the JSON it wants by itself. A model
+    that refuses ``max_tokens`` or a temperature is asked in the way it takes."""
 
     def __init__(
         self,
@@ -89,7 +85,6 @@ class OpenAIModel:
             raise ModelUnavailable("no answer within the deadline") from None
 
     async def close(self) -> None:
-        """Close the connections, which are the endpoint's."""
         await self._endpoint.close()
 
     async def _with_retries(self, body: dict[str, object], schema: dict[str, object] | None, deadline: float) -> str:

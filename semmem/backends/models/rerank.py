@@ -1,7 +1,5 @@
 """A reranker behind the endpoint that Cohere, Jina, vLLM and others share: ``POST {base}/rerank``."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Unpack
@@ -25,11 +23,9 @@ class _Answer(msgspec.Struct):
 
 
 class HttpReranker:
-    """One reranking model of one server. Implements Reranker.
-
-    Sent is ``{model, query, documents, top_n}``; understood is ``{"results": [{"index", "relevance_score"}]}`` in any
-    order (``data`` in place of ``results`` too). One try, without a retry: whoever waits has an order already.
-    """
+    """One reranking model of one server. Implements Reranker. Sent is ``{model, query, documents, top_n}``; understood
+    is ``{"results": [{"index", "relevance_score"}]}`` in any order (``data`` in place of ``results`` too). One try,
+    without a retry: whoever waits has an order already."""
 
     def __init__(self, base_url: str, model: str, **options: Unpack[HttpOptions]) -> None:
         self._model = model
@@ -48,7 +44,6 @@ class HttpReranker:
             raise ModelUnavailable("no answer within the deadline") from None
 
     async def close(self) -> None:
-        """Close the connections, which are the endpoint's."""
         await self._endpoint.close()
 
 

@@ -1,7 +1,5 @@
 """The collection: how it is made, what an existing one must be like, and how it is searched."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -44,12 +42,10 @@ INDEXED: dict[str, models.PayloadSchemaType | models.KeywordIndexParams] = {
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What a collection shall be like. ``signature`` names the embedding.
-
-    ``index``: FLAT compares a request with every vector of its user; HNSW with a graph per user, and may miss some.
-    ``quantisation``: what is compared; with ``rescore`` the best (``oversampling`` times as many as asked for) are
-    compared again by their whole vectors, which then lie on disk.
-    """
+    """What a collection shall be like. ``signature`` names the embedding. ``index``: FLAT compares a request with every
+    vector of its user; HNSW with a graph per user, and may miss some. ``quantisation``: what is compared; with
+    ``rescore`` the best (``oversampling`` times as many as asked for) are compared again by their whole vectors, which
+    then lie on disk."""
 
     name: str
     dimension: int
@@ -73,10 +69,8 @@ def search_params(wanted: Collection) -> models.SearchParams:
 
 
 async def ensure(ask: Ask, wanted: Collection, *, on_server: bool) -> None:
-    """Make the collection when there is none, and check the one that is there.
-
-    Raises StoreMismatch when it was made for something else, and what ``ask`` raises.
-    """
+    """Make the collection when there is none, and check the one that is there. Raises StoreMismatch when it was made
+    for something else, and what ``ask`` raises."""
     if not await ask("collection_exists", collection_name=wanted.name):
         await _make(ask, wanted, on_server)
     if on_server:  # each time: they may be missing when a replica was stopped while it made them

@@ -1,7 +1,5 @@
 """Qdrant's errors, and those of what its client uses, as ours."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import sqlite3
@@ -19,7 +17,6 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 SQLITE_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
 NO_ROOM_WORDS = (b"No space left on device", b"out of disk space", b"not enough space")
 """What a server says in the text of a 500 (the first is the system's own)."""
-
 
 call_timeout_s: ContextVar[float] = ContextVar("of the calls within")
 

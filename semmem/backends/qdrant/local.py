@@ -1,9 +1,6 @@
 """The client's local mode, in one thread of its own: it is synchronous Python, and SQLite belongs to a thread.
 
-A folder belongs to one process. Its files are Python pickles: whoever may write there may run code here.
-"""
-
-from __future__ import annotations
+A folder belongs to one process. Its files are Python pickles: whoever may write there may run code here."""
 
 import asyncio
 import shutil

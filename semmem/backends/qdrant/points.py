@@ -2,10 +2,7 @@
 
 One memory is one point: a write replaces the point only where its version is lower, which the engine decides while it
 writes. Ids of points are numbers or UUIDs, so one is derived from user and memory id, and both are kept in the payload.
-Filters are values, not text: nothing has to be quoted.
-"""
-
-from __future__ import annotations
+Filters are values, not text: nothing has to be quoted."""
 
 import json
 from collections.abc import Iterable
@@ -45,7 +42,7 @@ def memory_of(record: models.Record | models.ScoredPoint) -> Memory:
     vectors = record.vector if isinstance(record.vector, dict) else {}
     return Memory(
         **read_fields(payload),
-        source=_source(payload),
+        source=Source(**payload["source"]),
         key=payload.get("key"),
         metadata=shallow(json.loads(payload["metadata"])),
         importance=float(payload["importance"]),
@@ -71,10 +68,7 @@ def version_of(record: models.Record) -> tuple[str, int]:
 def said_at(record: models.Record) -> float:
     """When the words of a point with SAID_FIELDS were said; as ``Memory.said_at``."""
     payload = record.payload or {}
-    return _source(payload).time or float(payload["created_at"])
-
-
-# --- filters ---------------------------------------------------------------------------------------------------------
+    return Source(**payload["source"]).time or float(payload["created_at"])
 
 
 def in_scope(scope: Scope, types: Types = ()) -> models.Filter:
@@ -104,11 +98,6 @@ def exactly(user: str, chosen: Iterable[tuple[str, int]]) -> models.Filter:
 def expired(now: float) -> models.Filter:
     """Of every user."""
     return models.Filter(must=[_expired(now)])
-
-
-def everything() -> models.Filter:
-    """Of every user."""
-    return models.Filter()
 
 
 def older_than(user: str, version: int) -> models.Filter:
@@ -144,9 +133,6 @@ def _expired(now: float) -> models.FieldCondition:
     return models.FieldCondition(key="expires_at", range=models.Range(lte=now))
 
 
-# --- payload ---------------------------------------------------------------------------------------------------------
-
-
 def _payload(memory: Memory) -> dict[str, Any]:
     times = {"occurred_at": memory.occurred_at, "expires_at": memory.expires_at}
     return {
@@ -160,10 +146,6 @@ def _payload(memory: Memory) -> dict[str, Any]:
         "updated_at": float(memory.updated_at),
         **{name: float(at) for name, at in times.items() if at is not None},
     }
-
-
-def _source(payload: dict[str, Any]) -> Source:
-    return Source(**payload["source"])
 
 
 def _time(payload: dict[str, Any], name: str) -> float | None:

@@ -1,7 +1,5 @@
 """A Qdrant server or cluster, over its REST interface."""
 
-from __future__ import annotations
-
 import math
 import re
 import ssl
@@ -33,10 +31,8 @@ class Tls:
 @dataclass(eq=False, repr=False)
 class QdrantServer:
     """At ``url`` (http(s)://host:port), with any number of collections. Proxies of the environment are not used.
-
     ``open_timeout_s`` bounds opening as a whole. A call that lost its connection is made once more: all are such that
-    doing them twice changes nothing.
-    """
+    doing them twice changes nothing."""
 
     is_server: ClassVar[bool] = True
     """Indexes, quantisation and read consistency mean something to it."""

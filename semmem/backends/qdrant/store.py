@@ -4,10 +4,7 @@ Every filter holds the user, and is applied by the engine. A write carries the c
 older, so replicas need no lock between them; a removal names the versions it removes.
 
 An alias says which collection everybody reads, in the client's local mode as on a server. A store that was never
-reindexed has no alias, and one collection with the plain name.
-"""
-
-from __future__ import annotations
+reindexed has no alias, and one collection with the plain name."""
 
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -37,11 +34,8 @@ class QdrantStore:
     """In an ``engine`` that somebody else opens and closes. ``open_timeout_s`` bounds making or checking the
     collection, ``search_timeout_s`` a search, ``read_timeout_s`` get, list, count and a search ``as_of`` a time,
     ``write_timeout_s`` one write, ``purge_timeout_s`` a purge. ``rows_per_user_max`` bounds what one user's list may
-    read: beyond it StoreError.
-
-    A write returns when it is applied, so ``as_of`` changes nothing but the deadline. Hits carry no embedding; get and
-    list do.
-    """
+    read: beyond it StoreError. A write returns when it is applied, so ``as_of`` changes nothing but the deadline. Hits
+    carry no embedding; get and list do."""
 
     engine: QdrantServer | LocalQdrant
     about: Collection
@@ -64,8 +58,6 @@ class QdrantStore:
 
     async def close(self) -> None:
         """Nothing is its own."""
-
-    # --- reads -------------------------------------------------------------------------------------------------------
 
     async def search(
         self, scope: Scope, vector: Vector, *, limit: int, now: float, types: Types = (), as_of: float | None = None
@@ -111,8 +103,6 @@ class QdrantStore:
     async def health(self) -> None:
         async with within("health", self.read_timeout_s):
             await self._page(points.nothing(), limit=1)
-
-    # --- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, scope: Scope, *memories: Memory) -> None:
         of_version: dict[int, list[models.PointStruct]] = {}
@@ -161,7 +151,7 @@ class QdrantStore:
         while True:
             async with within("users", self.write_timeout_s):
                 seen, offset = await self._page(
-                    points.everything(), limit=PAGE_POINTS, fields=points.OWNER_FIELDS, offset=offset
+                    models.Filter(), limit=PAGE_POINTS, fields=points.OWNER_FIELDS, offset=offset
                 )
             found |= {points.owner_of(point)[0] for point in seen}
             if offset is None:
@@ -175,8 +165,6 @@ class QdrantStore:
         """As Purgeable says: True in the local mode."""
         async with within("purge", self.purge_timeout_s):
             return await self.engine.purge(self.about.name)
-
-    # --- inside ------------------------------------------------------------------------------------------------------
 
     async def _engine_asked(self, operation: str, **arguments: Any) -> Any:
         with our_errors(operation):
@@ -232,9 +220,6 @@ def _hit(point: models.ScoredPoint) -> Hit:
     return Hit(points.memory_of(point), cosine, cosine)
 
 
-# --- the collections of one Qdrant -----------------------------------------------------------------------------------
-
-
 @dataclass(eq=False, repr=False)
 class QdrantCollections:
     """``first``: what the first collection shall be like, and every other but for its embedding. ``options`` are
@@ -261,8 +246,11 @@ class QdrantCollections:
 
     async def found(self) -> tuple[Described | None, Sequence[Described]]:
         async with within("find collections", self.timeout_s):
-            read = await self._aliased() or self.name
-            told = {name: await self._described(name) for name in await self._names()}
+            read, ask = await self._aliased() or self.name, self.engine.ask
+            names = made_of(self.name, (each.name for each in (await ask("get_collections")).collections))
+            told = {
+                name: Described(name, *described(await ask("get_collection", collection_name=name))) for name in names
+            }
         return told.get(read), [about for name, about in told.items() if name != read]
 
     async def switch(self, name: str) -> None:
@@ -292,15 +280,7 @@ class QdrantCollections:
     async def check_room(self) -> None:
         await self.engine.check_room()
 
-    # --- inside ------------------------------------------------------------------------------------------------------
-
-    async def _names(self) -> list[str]:
-        return made_of(self.name, (each.name for each in (await self.engine.ask("get_collections")).collections))
-
     async def _aliased(self) -> str | None:
         """What the alias names. Aliases of everybody are asked for, so that an error is none of a missing one."""
         listed = (await self.engine.ask("get_aliases")).aliases
         return next((each.collection_name for each in listed if each.alias_name == live_name(self.name)), None)
-
-    async def _described(self, name: str) -> Described:
-        return Described(name, *described(await self.engine.ask("get_collection", collection_name=name)))

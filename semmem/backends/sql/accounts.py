@@ -1,8 +1,6 @@
 """What is kept for the management API: its tokens, its calls under idempotency keys, for whom reading and storing are
 switched, and what users are called."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,8 +1,7 @@
 """Making batches of waiting turns and leasing them.
 
 A batch that lost its holder goes before new ones, under its own id, so that a retry stores the same facts again instead
-of new ones.
-"""
+of new ones."""
 
 from __future__ import annotations
 
@@ -11,36 +10,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    Select,
-    and_,
-    case,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import ColumnElement, Row, Select, and_, case, func, insert, literal, or_, select, tuple_
 
-from semmem.backends.sql import locks
+from semmem.backends.sql import locks, tables
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import Transaction, facts_json, json_facts, know_users, row_scope, row_turn, scope_row
-from semmem.backends.sql.tables import (
-    IN_BATCH,
-    LIVE,
-    REFUSED,
-    WAITING,
-    AnyText,
-    batches,
-    resting,
-    session_drifts,
-    session_ends,
-    session_pasts,
-    turns,
-)
+from semmem.backends.sql.tables import IN_BATCH, LIVE, REFUSED, WAITING, batches, resting, session_drifts, turns
 from semmem.memory import Fact, Turn
 from semmem.ports.learning import Batch, BatchRules
 
@@ -54,21 +29,16 @@ _ORDER = (turns.c.opened_at, turns.c.ordinal, turns.c.id)
 
 
 class SqlBatches(JournalPart):
-    """BatchQueue and BatchRecords.
-
-    A lease is held by whoever claimed the batch last, and the calls that follow name only the batch. So ``lease_s``
-    must be longer than the work. A worker that overstays cannot break what the next one does, except by giving back a
-    lease that is not its own: the first facts that are saved stay, progress only rises, the first terminal status
-    stays, and a finished or erased batch takes no more.
-    """
+    """BatchQueue and BatchRecords. A lease is held by whoever claimed the batch last, and the calls that follow name
+    only the batch. So ``lease_s`` must be longer than the work. A worker that overstays cannot break what the next one
+    does, except by giving back a lease that is not its own: the first facts that are saved stay, progress only rises,
+    the first terminal status stays, and a finished or erased batch takes no more."""
 
     @quiet_write
     def claim(self, conn: Transaction, rules: BatchRules, *, now: float) -> Batch | None:
-        """Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds.
-
-        A turn that was refused meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch
-        of which nothing is left is finished as ``empty``. A batch's turns are all of one scope.
-        """
+        """Trigger words: ``end``, ``drift``, ``size``, ``idle``; the first that holds. A turn that was refused
+        meanwhile is left out when a batch is claimed again, with the facts it grounds; a batch of which nothing is left
+        is finished as ``empty``. A batch's turns are all of one scope."""
         while (free := _claimable(conn, now)) is not None:
             until = now + rules.lease_s
             conn.change(batches, batches.c.id == free, claimable_at=until, attempt=batches.c.attempt + 1)
@@ -131,7 +101,7 @@ class SqlBatches(JournalPart):
 
     @one_read
     def session_turns(self, conn: Transaction, last: Turn, *, limit: int) -> list[Turn]:
-        past = session_pasts.c
+        past = tables.session_pasts.c
         mine = and_(past.user_id == last.scope.user, past.session == (last.scope.session or ""))
         forgotten_at = conn.execute(select(past.forgotten_at).where(mine)).scalar()
         every = [*_turns_before(conn, last, limit - 1), last]
@@ -139,10 +109,8 @@ class SqlBatches(JournalPart):
 
 
 def _finish(conn: Transaction, batch_id: str, status: str, now: float) -> None:
-    """The first status stays. What was extracted is content that nobody needs any more.
-
-    A refused turn leaves the batch, so that it can be in another one when it is asked again and answered.
-    """
+    """The first status stays. What was extracted is content that nobody needs any more. A refused turn leaves the
+    batch, so that it can be in another one when it is asked again and answered."""
     conn.change(batches, batches.c.id == batch_id, LIVE, status=status, finished_at=now, facts=None)
     learnt = case((turns.c.closing == REFUSED, None), else_=turns.c.batch_id)
     conn.change(turns, turns.c.batch_id == batch_id, IN_BATCH, done_at=now, batch_id=learnt)
@@ -190,10 +158,8 @@ def _load(conn: Transaction, batch_id: str, context_turns: int) -> Batch:
 
 
 def _keep_grounded(conn: Transaction, row: Row[Any], refused: set[str]) -> tuple[tuple[Fact, ...], int]:
-    """The saved facts without those of refused turns, and how many of the rest are applied.
-
-    Written back at once, because ``applied`` counts along the list that the next holder sees.
-    """
+    """The saved facts without those of refused turns, and how many of the rest are applied. Written back at once,
+    because ``applied`` counts along the list that the next holder sees."""
     saved = json_facts(row.facts)
     kept = tuple(fact for fact in saved if fact.turn_id not in refused)
     applied = sum(fact.turn_id not in refused for fact in saved[: row.applied])
@@ -207,7 +173,7 @@ def _turns_before(conn: Transaction, first: Turn, limit: int) -> tuple[Turn, ...
     session = and_(turns.c.user_id == first.scope.user, turns.c.session == (first.scope.session or ""))
     before = and_(
         turns.c.opened_at <= first.opened_at,
-        tuple_(*_ORDER) < tuple_(first.opened_at, first.ordinal, literal(first.id, AnyText)),
+        tuple_(*_ORDER) < tuple_(first.opened_at, first.ordinal, literal(first.id, tables.AnyText)),
         turns.c.closing < REFUSED,
     )
     newest_first = select(turns).where(session, before).order_by(*(column.desc() for column in _ORDER)).limit(limit)
@@ -275,7 +241,6 @@ def due_session(
 
 
 def _due(rules: BatchRules, now: float, among: ColumnElement[bool]) -> Select[Any]:
-    """The due session of the oldest waiting turn."""
     ready = _ready(rules, now)
     # An answer that came long after the question is activity too.
     active = case((turns.c.closed_at > turns.c.seen_at, turns.c.closed_at), else_=turns.c.seen_at)
@@ -292,13 +257,13 @@ def _due(rules: BatchRules, now: float, among: ColumnElement[bool]) -> Select[An
         .group_by(turns.c.user_id, turns.c.session)
         .subquery()
     )
-    end, drift = session_ends.c, session_drifts.c
+    end, drift = tables.session_ends.c, session_drifts.c
     ended = session.c.oldest <= end.ended_at
     drifted = session.c.oldest_ready < drift.drifted_at
     idle = and_(session.c.ready == session.c.waiting, session.c.active <= now - rules.idle_s)
     return (
         select(session, end.ended_at, ended.label("ended"), drift.drifted_at, drifted.label("drifted"))
-        .outerjoin(session_ends, and_(end.user_id == session.c.user_id, end.session == session.c.session))
+        .outerjoin(tables.session_ends, and_(end.user_id == session.c.user_id, end.session == session.c.session))
         .outerjoin(session_drifts, and_(drift.user_id == session.c.user_id, drift.session == session.c.session))
         .where(or_(session.c.ready >= rules.size, idle, ended, drifted))
         .order_by(session.c.oldest)

@@ -1,37 +1,15 @@
 """What was recorded of conversations, for whoever may see it, and what they change of it; and for questions about what
 was said."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    and_,
-    case,
-    distinct,
-    func,
-    literal_column,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import ColumnElement, and_, case, distinct, func, literal_column, or_, select, tuple_
 
-from semmem.backends.sql import locks
+from semmem.backends.sql import conversation_rows, locks
 from semmem.backends.sql.accounts import forget_answers
-from semmem.backends.sql.conversation_rows import (
-    has_tag,
-    in_scope,
-    mark_conversations,
-    remove_empty,
-    remove_messages,
-    row_conversation,
-    row_match,
-    row_message,
-    says,
-)
+from semmem.backends.sql.conversation_rows import has_tag, in_scope, remove_empty, row_conversation, row_message, says
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
 from semmem.backends.sql.rows import Transaction, lines_text, lines_told, within
 from semmem.backends.sql.states import forget_states
@@ -122,7 +100,7 @@ class SqlConversationReads(JournalPart):
         names = (read.turn_id, read.step, read.number, read.place, read.role, read.at)
         found = select(*names, func.count().over().label("total")).where(*(says(read.content, word) for word in words))
         rows = conn.execute(found.order_by(read.place.desc()).limit(limit)).all()
-        return Matches(rows[0].total if rows else 0, [row_match(row) for row in rows])
+        return Matches(rows[0].total if rows else 0, [conversation_rows.row_match(row) for row in rows])
 
     @one_read
     def conversation_facets(self, conn: Transaction, scope: Scope, *, read_max: int, limit: int) -> ConversationFacets:
@@ -158,10 +136,10 @@ class SqlConversationReads(JournalPart):
         kept = _one(conn, in_scope(scope, conversation_id))
         if kept is None:
             return None
-        mark_conversations(conn, [(conversation_id, max(now, kept.updated_at))])
+        conversation_rows.mark_conversations(conn, [(conversation_id, max(now, kept.updated_at))])
         forget_answers(conn, scope.user)
         forget_states(conn, scope.user)
-        gone = remove_messages(conn, SAID.conversation_id == conversation_id)["messages"]
+        gone = conversation_rows.remove_messages(conn, SAID.conversation_id == conversation_id)["messages"]
         remove_empty(conn, TALK.id == conversation_id)
         withhold(conn, scope.user, now=now, begun={conversation_id: Reach(BEGINNING, now)})
         return gone

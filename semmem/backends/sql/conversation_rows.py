@@ -1,8 +1,6 @@
 """How messages and conversations become rows and come back, what every change of them comes to, and what erasing takes
 out of them or turns away. Whoever erases is alone with the user."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,18 +8,9 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Row, Text, and_, func, or_, select, type_coerce
 
-from semmem.backends.sql import marks
+from semmem.backends.sql import marks, tables
 from semmem.backends.sql.rows import IDS_MAX, Transaction, lines_text, lines_told, row_scope, scope_row, slices, within
-from semmem.backends.sql.tables import (
-    SAID,
-    TALK,
-    AnyText,
-    conversation_messages,
-    conversations,
-    forgotten_conversations,
-    forgotten_memories,
-    turns,
-)
+from semmem.backends.sql.tables import SAID, TALK, conversation_messages, conversations, forgotten_conversations, turns
 from semmem.backends.sql.withholding import Reach, Reaches, begin_of, widen, withhold
 from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.conversations import KeptConversation, KeptMessage, Match, conversation_id, message_id, title_of
@@ -36,7 +25,7 @@ _ALIKE_TALK = (
 """The same of a conversation, but for its figures, which are only read."""
 _calls = msgspec.json.Decoder(tuple[ToolCall, ...])
 _LIKE = str.maketrans({each: f"!{each}" for each in "!%_"})
-_stored = AnyText()
+_stored = tables.AnyText()
 _BACKSLASH = r"\005c"
 """What AnyText stores for one."""
 
@@ -115,9 +104,6 @@ def _pattern(text: str, unescaped: str = "") -> str:
 
 def in_scope(scope: Scope, conversation_id: str) -> ColumnElement[bool]:
     return and_(within(conversations, scope), TALK.id == conversation_id)
-
-
-# --- what every change comes to --------------------------------------------------------------------------------------
 
 
 def remove_messages(conn: Transaction, which: ColumnElement[bool], *, rows_max: int | None = None) -> Counter[str]:
@@ -262,14 +248,13 @@ class Doors:
         self._marks = marks.of_users(conn, {scope.user for scope in scopes})
         digests = {marks.digest(turn): turn for turn in turn_ids}
         self._turns: dict[str, float] = {}
-        for row in conn.among(forgotten_memories.c.turn_digest, sorted(digests)):
+        for row in conn.among(tables.forgotten_memories.c.turn_digest, sorted(digests)):
             turn = digests[row.turn_digest]
             self._turns[turn] = max(row.forgotten_at, self._turns.get(turn, row.forgotten_at))
         found = conn.among(forgotten_conversations.c.id, sorted(set(ids)))
         self._conversations = {row.id: row.forgotten_at for row in found}
 
     def shut(self, scope: Scope, turn: str, talk: str, at: float) -> bool:
-        """Whether what was said there then is erased."""
         return (
             at <= self._turns.get(turn, -1.0)
             or at <= self._conversations.get(talk, -1.0)

@@ -2,10 +2,7 @@
 
 The user's own words are read from the journal's turn, and whose they are. So a half whose turn is erased finds that
 out here, wherever it waited; one whose turn is not here yet waits on, and one of a turn that never comes is dropped by
-whoever brings it.
-"""
-
-from __future__ import annotations
+whoever brings it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,18 +11,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, case, literal_column, or_, select
 
-from semmem.backends.sql import locks
-from semmem.backends.sql.conversation_rows import (
-    Doors,
-    conversation_row,
-    crowd_out,
-    in_scope,
-    message_row,
-    remove_empty,
-    remove_messages,
-    row_conversation,
-    told_anew,
-)
+from semmem.backends.sql import conversation_rows, locks
+from semmem.backends.sql.conversation_rows import Doors, conversation_row, crowd_out, message_row, remove_messages
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
 from semmem.backends.sql.rows import Prepared, Transaction, later, row_scope, upsert_into
 from semmem.backends.sql.tables import ERASED, SAID, TALK, conversation_messages, conversations, turns
@@ -68,7 +55,7 @@ class SqlConversations(JournalPart):
         messages = list(_told(open_halves, known, scopes, doors, limits.message_chars_max))
         kept = _write(conn, messages)
         touched = sorted({conversation_id(scope) for scope, _ in messages})
-        told_anew(conn, touched)
+        conversation_rows.told_anew(conn, touched)
         settle_claims(conn, [(scopes[half.turn_id], half) for half in open_halves if half.step.claim])
         removed = _make_room(conn, touched, {scope.user for scope, _ in messages}, limits)
         away = len(halves) - len(waiting) - len(open_halves)
@@ -93,10 +80,10 @@ class SqlConversations(JournalPart):
         _CONVERSATIONS.run(conn, [conversation_row(kept)])
         if mine:
             _write_messages(conn, mine, erased, copied=True)
-            told_anew(conn, [kept.id])
+            conversation_rows.told_anew(conn, [kept.id])
         _make_room(conn, [kept.id] if mine else [], [kept.scope.user], limits)
-        row = conn.row_of(conversations, in_scope(Scope(kept.scope.user), kept.id))
-        return None if row is None else row_conversation(row)
+        row = conn.row_of(conversations, conversation_rows.in_scope(Scope(kept.scope.user), kept.id))
+        return None if row is None else conversation_rows.row_conversation(row)
 
     @quiet_write
     def prune_conversations(self, conn: Transaction, *, said_before: float) -> Counter[str]:
@@ -105,7 +92,7 @@ class SqlConversations(JournalPart):
         gone = remove_messages(conn, old, rows_max=self._limits.prune_rows_max)
         if not gone:
             is_empty = TALK.messages == literal_column("0")  # as the index says it
-            remove_empty(conn, and_(is_empty, TALK.updated_at < said_before))
+            conversation_rows.remove_empty(conn, and_(is_empty, TALK.updated_at < said_before))
         return gone
 
     @one_read

@@ -2,10 +2,7 @@
 
 SQLite gives up a whole query at the first page that does not fit. Here a table is walked from its root, and a page that
 is gone costs only what it led to. The layout is SQLite's own (https://www.sqlite.org/fileformat2.html). All calls
-block; nothing is written.
-"""
-
-from __future__ import annotations
+block; nothing is written."""
 
 import os
 import struct
@@ -40,11 +37,8 @@ class Walked:
 
 
 class DamagedFile:
-    """The pages of a file, and what its write-ahead log has of them that is newer.
-
-    ``log_is_damaged``: the log goes on behind a part of it that cannot be read, so that the newest commits are missing.
-    Raises OSError.
-    """
+    """The pages of a file, and what its write-ahead log has of them that is newer. ``log_is_damaged``: the log goes on
+    behind a part of it that cannot be read, so that the newest commits are missing. Raises OSError."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
@@ -76,8 +70,6 @@ class DamagedFile:
             return self._entries(root, set(), 0)
         except Unreadable:
             return None
-
-    # --- trees -------------------------------------------------------------------------------------------------------
 
     def _below(self, number: int, walked: Walked, seen: set[int], depth: int) -> Iterator[tuple[int, Row]]:
         try:
@@ -144,8 +136,6 @@ class DamagedFile:
             raise Unreadable
         return page
 
-    # --- rows --------------------------------------------------------------------------------------------------------
-
     def _row(self, page: bytes, at: int) -> tuple[int, Row]:
         size, at = _varint(page, at)
         rowid, at = _varint(page, at)
@@ -172,8 +162,6 @@ class DamagedFile:
             left -= len(parts[-1])
             following = _be32(more, 0)
         return b"".join(parts)
-
-    # --- the log -----------------------------------------------------------------------------------------------------
 
     def _read_log(self, path: Path) -> None:
         """Pages of the commits that are whole. Frames of an earlier use of the log have other salts."""

@@ -1,7 +1,5 @@
 """What the journal's parts ask of a database, its errors made ours, and calls that are one transaction each."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import sqlite3
@@ -212,11 +210,8 @@ class JournalLimits:
 
 class WatchedClock:
     """The wall clock of this process, and when it was set back: it is compared with one that nobody sets. ``wall`` and
-    ``steady``: seconds.
-
-    Times of marks and of turns are compared, so an erasure that was dated by a clock that was ahead would turn away
-    whatever is said until that time comes. That a clock was ahead shows when it is set back.
-    """
+    ``steady``: seconds. Times of marks and of turns are compared, so an erasure that was dated by a clock that was
+    ahead would turn away whatever is said until that time comes. That a clock was ahead shows when it is set back."""
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
         self.now = wall
@@ -236,7 +231,6 @@ class WatchedClock:
         return self._since
 
     def settled(self) -> None:
-        """Whoever had to know that it was set back knows."""
         self._since = None
 
 

@@ -1,10 +1,7 @@
 """Erasing what was said in a scope, what is to be erased still, and what is known of erasures that are done.
 
 The last is applied to what comes from a copy of earlier: a backup, an export, another replica's journal. Marks hold
-digests, so a copy's own names are looked up in them, and never the other way round.
-"""
-
-from __future__ import annotations
+digests, so a copy's own names are looked up in them, and never the other way round."""
 
 import hashlib
 import json
@@ -15,45 +12,16 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Table, and_, literal, or_, select
 
-from semmem.backends.sql import locks, marks
+from semmem.backends.sql import conversation_rows, locks, marks, tables
 from semmem.backends.sql.accounts import forget_answers
-from semmem.backends.sql.conversation_rows import (
-    forget_marked_conversations,
-    forget_marked_turns_said,
-    forget_said,
-    forget_turns_said,
-    mark_conversations,
-)
+from semmem.backends.sql.conversation_rows import forget_marked_conversations, forget_marked_turns_said, forget_said
 from semmem.backends.sql.database import ERASED as ERASED_NEWS
 from semmem.backends.sql.database import JournalPart, one_read, one_write
 from semmem.backends.sql.marks import lower
 from semmem.backends.sql.memory_records import HOLD, end_hold, hold_user, is_live, unmarked
 from semmem.backends.sql.rows import Transaction, json_memory, row_scope, scope_row, within
 from semmem.backends.sql.states import forget_states
-from semmem.backends.sql.tables import (
-    ERASED,
-    IN_BATCH,
-    LIVE,
-    MARKS,
-    NARROWING,
-    NOT_LIVE,
-    SESSION_MARKS,
-    STATISTICS,
-    WAITING,
-    accesses,
-    aliases,
-    answers,
-    batches,
-    conversations,
-    erasures,
-    forgotten,
-    forgotten_memories,
-    pending_erasures,
-    provisional,
-    turns,
-    users,
-    versions,
-)
+from semmem.backends.sql.tables import aliases, answers, batches, erasures, forgotten, pending_erasures, turns, versions
 from semmem.backends.sql.unlearnt import end_batches
 from semmem.backends.sql.usage import forget_usage
 from semmem.backends.sql.withholding import withhold, withhold_marked
@@ -103,7 +71,7 @@ class SqlErasure(JournalPart):
         """Nobody needs to know any more whose it was."""
         locks.user(conn, what.scope.user)
         end_hold(conn, hold_id)
-        conn.remove(erasures, erasures.c.batch_id == hold_id, NOT_LIVE)
+        conn.remove(erasures, erasures.c.batch_id == hold_id, tables.NOT_LIVE)
         self._database.say(conn, ERASED_NEWS)
         pending = pending_erasures.c
         conn.remove(pending_erasures, pending.id == erasure_id(what), pending.forgotten_at <= what.at)
@@ -120,19 +88,19 @@ class SqlErasure(JournalPart):
         now = at if now is None else now
         locks.users(conn, {memory.user for memory in memories})
         ids = [(memory.user, memory.id, memory.source.turn) for memory in memories]
-        _raise(conn, forgotten_memories, [(*(name and marks.digest(name) for name in each), at) for each in ids])
+        _raise(conn, tables.forgotten_memories, [(*(name and marks.digest(name) for name in each), at) for each in ids])
         number = 0
         for user in sorted({memory.user for memory in memories}):
             mine = [memory for memory in memories if memory.user == user]
             said = {memory.source.turn: at for memory in mine if memory.source.turn}
-            messages, begun = forget_turns_said(conn, said, user, now=now)
+            messages, begun = conversation_rows.forget_turns_said(conn, said, user, now=now)
             withhold(conn, user, now=now, memories={memory.id for memory in mine}, begun=begun)
             number += messages
         return number
 
     @one_read
     def marks(self, conn: Transaction) -> list[Mark]:
-        scopes, single, removed = (conn.execute(select(each).order_by(*each.primary_key)) for each in MARKS)
+        scopes, single, removed = (conn.execute(select(each).order_by(*each.primary_key)) for each in tables.MARKS)
         found = [Mark((row[0], row[1], row[2], row[3]), max(row.forgotten_at, row.ahead_at)) for row in scopes]
         found += [Mark(NOBODY, row.forgotten_at, conversation=row.id) for row in removed]
         return found + [
@@ -145,12 +113,14 @@ class SqlErasure(JournalPart):
             forget_states(conn)
         scopes = [mark for mark in marks if not mark.memory and not mark.conversation]
         _raise(conn, forgotten, [(*mark.scope, mark.at) for mark in scopes])
-        mark_conversations(conn, [(mark.conversation, mark.at) for mark in marks if mark.conversation])
+        conversation_rows.mark_conversations(
+            conn, [(mark.conversation, mark.at) for mark in marks if mark.conversation]
+        )
         for mark in scopes:
             if not any(mark.scope[1:]):
                 forget_usage(conn, mark.scope[0], mark.at)  # its digest is all that names the user here
         single = [(mark.scope[0], mark.memory, mark.turn, mark.at) for mark in marks if mark.memory]
-        _raise(conn, forgotten_memories, single)
+        _raise(conn, tables.forgotten_memories, single)
         lower(conn, self._clock.now(), self._clock.now())
 
     @one_read
@@ -191,7 +161,7 @@ class SqlErasure(JournalPart):
 def _remember(conn: Transaction, what: Forgetting) -> None:
     row = scope_row(what.scope) | {
         "id": erasure_id(what),
-        "narrowed": json.dumps([name for name in NARROWING if getattr(what.scope, name) is not None]),
+        "narrowed": json.dumps([name for name in tables.NARROWING if getattr(what.scope, name) is not None]),
         "types": json.dumps([each.value for each in what.types]),
         "memory_id": what.memory_id,
         "forgotten_at": what.at,
@@ -212,20 +182,15 @@ def erasure_id(what: Forgetting) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-# --- turns and what hangs on them ------------------------------------------------------------------------------------
-
-
 def _erase_turns(conn: Transaction, scope: Scope, at: float, now: float) -> Counter[str]:
-    """Everything of the scope until ``at``, and the batches and holds that have it in their hands; how many of each.
-
-    Of a turn its bare id stays until it is pruned, so that an answer that comes later is turned away.
-    """
+    """Everything of the scope until ``at``, and the batches and holds that have it in their hands; how many of each. Of
+    a turn its bare id stays until it is pruned, so that an answer that comes later is turned away."""
     # What is here and dated ahead was said before, by a clock that was ahead. Not so on a later try: it may be anew.
     ahead = now + SKEW_S if now - at < SKEW_S else math.inf
     mine = and_(within(turns, scope), or_(turns.c.opened_at <= at, turns.c.opened_at > ahead))
     counts: Counter[str] = Counter(turns=conn.count(turns, mine))
-    torn = set(conn.execute(select(turns.c.batch_id).where(mine, IN_BATCH).distinct()).scalars())
-    for named in (answers, provisional):  # neither the answers' names stay, nor the ids of their memories
+    torn = set(conn.execute(select(turns.c.batch_id).where(mine, tables.IN_BATCH).distinct()).scalars())
+    for named in (answers, tables.provisional):  # neither the answers' names stay, nor the ids of their memories
         conn.remove(named, named.c.turn_id.in_(select(turns.c.id).where(mine)))
     conn.change(turns, mine, **bare_id(at))
     counts["batches"] = _cut_batches(conn, scope, at, torn)
@@ -243,7 +208,7 @@ def bare_id(at: float) -> dict[str, Any]:
     """What is left of a turn."""
     blank = dict.fromkeys(("user_id", "project", "agent", "session", "request_id", "user_text", "model", "trace"), "")
     names = ("session_key", "opened_at", "seen_at", "batch_id", "closed_at", "answer", "finish_reason")
-    return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": ERASED, "done_at": at}
+    return {**blank, **dict.fromkeys(names), "ordinal": 0, "closing": tables.ERASED, "done_at": at}
 
 
 def _cut_batches(conn: Transaction, scope: Scope, at: float, torn: set[str]) -> int:
@@ -252,7 +217,7 @@ def _cut_batches(conn: Transaction, scope: Scope, at: float, torn: set[str]) -> 
     empty = ~select(turns.c.id).where(turns.c.batch_id == batches.c.id).exists()
     lost = and_(within(batches, scope), or_(batches.c.id.in_(torn), empty))
     held = and_(batches.c.user_id == scope.user, batches.c.trigger_word == HOLD)
-    cut = end_batches(conn, conn.execute(select(batches.c.id).where(LIVE, or_(lost, held))).scalars().all())
+    cut = end_batches(conn, conn.execute(select(batches.c.id).where(tables.LIVE, or_(lost, held))).scalars().all())
     over = and_(within(batches, scope), batches.c.status.is_not(None))
     conn.remove(batches, over, or_(batches.c.finished_at <= at, batches.c.finished_at.is_(None)))
     return cut
@@ -277,17 +242,17 @@ def _said_at(body: str) -> float:
 
 
 def _erase_sessions(conn: Transaction, scope: Scope, at: float) -> None:
-    for marked_at in SESSION_MARKS:
+    for marked_at in tables.SESSION_MARKS:
         table = marked_at.table
         these: ColumnElement[bool] = literal(True) if scope.session is None else table.c.session == scope.session
         conn.remove(table, table.c.user_id == scope.user, these, marked_at <= at)
 
 
 def _erase_user(conn: Transaction, user: str, at: float) -> int:
-    conn.remove(erasures, erasures.c.user_id == user, NOT_LIVE)
-    conn.remove(users, users.c.user_id == user)
-    gone = {table: conn.remove(table, table.c.user_id == user, table.c.last_at <= at) for table in STATISTICS}
-    return gone[accesses] + forget_usage(conn, marks.digest(user), at)
+    conn.remove(erasures, erasures.c.user_id == user, tables.NOT_LIVE)
+    conn.remove(tables.users, tables.users.c.user_id == user)
+    gone = {table: conn.remove(table, table.c.user_id == user, table.c.last_at <= at) for table in tables.STATISTICS}
+    return gone[tables.accesses] + forget_usage(conn, marks.digest(user), at)
 
 
 def _raise(conn: Transaction, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -298,7 +263,7 @@ def _raise(conn: Transaction, table: Table, rows: Sequence[tuple[Any, ...]]) -> 
 
 
 def _marked_until(conn: Transaction, names: set[str]) -> dict[tuple[str, str], float]:
-    return marks.memories_forgotten(conn, forgotten_memories.c.user_digest.in_([*map(marks.digest, names)]))
+    return marks.memories_forgotten(conn, tables.forgotten_memories.c.user_digest.in_([*map(marks.digest, names)]))
 
 
 def _is_erased(
@@ -312,7 +277,6 @@ def _is_erased(
 
 
 def _is_meant(conn: Transaction, memory: Memory) -> bool:
-    """Whether an erasure took the memory, or is about to."""
     single = _marked_until(conn, {memory.user})
     if (marks.digest(memory.user), marks.digest(memory.id)) in single or _is_erased(conn, memory, single):
         return True
@@ -322,17 +286,17 @@ def _is_meant(conn: Transaction, memory: Memory) -> bool:
 
 def _named(conn: Transaction) -> Iterator[Scope]:
     """Every scope of which this journal has anything."""
-    for table in (turns, versions, conversations):
-        columns = [table.c.user_id, *(table.c[name] for name in NARROWING)]
+    for table in (turns, versions, tables.conversations):
+        columns = [table.c.user_id, *(table.c[name] for name in tables.NARROWING)]
         yield from (row_scope(row) for row in conn.execute(select(*columns).where(table.c.user_id != "").distinct()))
-    for column in (users.c.user_id, aliases.c.user_id):
+    for column in (tables.users.c.user_id, aliases.c.user_id):
         yield from (Scope(name) for name in conn.execute(select(column)).scalars())
 
 
 def _marks_over(conn: Transaction, scope: Scope) -> Iterator[Forgetting]:
     """The marks that cover what was said in exactly this scope, with its names in place of their digests."""
     for row in conn.execute(select(forgotten).where(forgotten.c.user_digest == marks.digest(scope.user))):
-        named = [name for name in NARROWING if getattr(row, f"{name}_digest")]
+        named = [name for name in tables.NARROWING if getattr(row, f"{name}_digest")]
         given: dict[str, Any] = {name: getattr(scope, name) or "" for name in named}
         if all(getattr(row, f"{name}_digest") == marks.digest(value) for name, value in given.items()):
             yield Forgetting(Scope(scope.user, **given), max(row.forgotten_at, row.ahead_at))
@@ -345,20 +309,19 @@ def _erase_marked_turns(conn: Transaction, until: dict[str, float]) -> int:
     end_batches(conn, sorted({row.batch_id for row in doomed if row.batch_id}))
     for row in doomed:
         conn.remove(answers, answers.c.turn_id == row.id)
-        conn.remove(provisional, provisional.c.turn_id == row.id)
+        conn.remove(tables.provisional, tables.provisional.c.turn_id == row.id)
         conn.change(turns, turns.c.id == row.id, **bare_id(until[marks.digest(row.id)]))
     return len(doomed)
 
 
 def _marked(conn: Transaction, until: dict[str, float]) -> list[Row[Any]]:
-    waiting = conn.execute(select(turns).where(or_(WAITING, IN_BATCH)))
+    waiting = conn.execute(select(turns).where(or_(tables.WAITING, tables.IN_BATCH)))
     return [row for row in waiting if row.opened_at <= until.get(marks.digest(row.id), -math.inf)]
 
 
 def _erase_beside(conn: Transaction, single: Container[tuple[str, str]]) -> Counter[str]:
-    """Versions and statistics of marked memories."""
     counts: Counter[str] = Counter()
-    for table in (versions, *STATISTICS):
+    for table in (versions, *tables.STATISTICS):
         word = "versions" if table is versions else "statistics"
         ids = conn.execute(select(table.c.user_id, table.c.memory_id).distinct())
         for user, memory_id in [(row.user_id, row.memory_id) for row in ids]:

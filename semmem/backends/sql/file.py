@@ -1,10 +1,7 @@
 """One SQLite file: its modes, its locks, and a whole copy of it.
 
 Writes and reads have a thread each. A write may wait as long as ``busy_timeout_s`` for another process; with a
-write-ahead log a reader never waits for a writer. What changes nothing in the file does not change its log either.
-"""
-
-from __future__ import annotations
+write-ahead log a reader never waits for a writer. What changes nothing in the file does not change its log either."""
 
 import asyncio
 import os
@@ -123,11 +120,9 @@ class SqliteFile(Database):
             connection.execute(f"PRAGMA max_page_count={max(1, self._size_bytes_max // page_bytes)}")
 
     def _prepare(self) -> None:
-        """SQLite gives the log and its index the mode of the file, so the file must be private before it is used.
-
-        An existing file is not opened here: closing it would drop the locks that other connections of this process
-        hold on it.
-        """
+        """SQLite gives the log and its index the mode of the file, so the file must be private before it is used. An
+        existing file is not opened here: closing it would drop the locks that other connections of this process hold on
+        it."""
         with journal_errors():
             os.makedirs(self._path.parent, mode=0o700, exist_ok=True)
             try:
@@ -138,10 +133,8 @@ class SqliteFile(Database):
 
 
 def write_ahead(connection: sqlite3.Connection, wait_s: float) -> str:
-    """Ask for a write-ahead log; the mode that the file has then. Raises sqlite3.OperationalError.
-
-    On a new file SQLite does not wait for another process that asks the same: it says at once that the file is busy.
-    """
+    """Ask for a write-ahead log; the mode that the file has then. Raises sqlite3.OperationalError. On a new file SQLite
+    does not wait for another process that asks the same: it says at once that the file is busy."""
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -206,10 +199,8 @@ class OnlyProcess:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """One consistent state of ``source`` as a new file, for its owner alone. Writers do not wait for it.
-
-    Raises JournalError when there is no such journal, or it cannot be read, and OSError when ``target`` is there.
-    """
+    """One consistent state of ``source`` as a new file, for its owner alone. Writers do not wait for it. Raises
+    JournalError when there is no such journal, or it cannot be read, and OSError when ``target`` is there."""
     if not source.is_file():
         raise JournalError(f"there is no journal at {source}")
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))

@@ -1,50 +1,19 @@
 """What keeps the journal small, says how full it is and what is being learnt from, who may have memories, and who
 shares it: signs of life, news, who hides what another one is erasing, and how far a reindex is."""
 
-from __future__ import annotations
-
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Row, Select, and_, func, or_, select, tuple_
 
-from semmem.backends.sql import locks, marks
+from semmem.backends.sql import locks, marks, tables
 from semmem.backends.sql.database import OBEYED, REPLICA, VERSION, JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.erasure import erasure_id
 from semmem.backends.sql.memory_records import HOLD
 from semmem.backends.sql.rows import Transaction, know_users, slices
-from semmem.backends.sql.tables import (
-    IN_BATCH,
-    LIVE,
-    LONELY,
-    MARKS,
-    REFUSED,
-    SESSION_MARKS,
-    STATISTICS,
-    WAITING,
-    accesses,
-    aliases,
-    answers,
-    batches,
-    conversations,
-    journal_schema,
-    obeyed,
-    pending_erasures,
-    provisional,
-    reindex_writers,
-    reindexes,
-    replicas,
-    resting,
-    said_messages,
-    session_pasts,
-    session_states,
-    shown_blocks,
-    turns,
-    users,
-    versions,
-)
+from semmem.backends.sql.tables import WAITING, batches, obeyed, reindex_writers, reindexes, replicas, turns, users
 from semmem.backends.sql.unlearnt import WITHDRAWN, prune_notes
 from semmem.memory import Forgetting
 from semmem.ports.housekeeping import EndedBatch, LiveBatch, Replica, Work
@@ -57,17 +26,16 @@ SEEN_AT_ONCE = 50
 """Users of whom it is read at a time when they were last seen: at most 50 ms where each has 300 turns."""
 
 _BATCH = batches.c.trigger_word != HOLD
-_LIVE, _ENDED = and_(LIVE, _BATCH), and_(batches.c.status.is_not(None), _BATCH)
-
+_LIVE, _ENDED = and_(tables.LIVE, _BATCH), and_(batches.c.status.is_not(None), _BATCH)
 
 _DONE = turns.c.done_at.is_not(None)
 _STATES = {
     "open": and_(WAITING, turns.c.closed_at.is_(None)),
     "ready": and_(WAITING, turns.c.closed_at.is_not(None)),
-    "leased": IN_BATCH,
-    "done": and_(_DONE, turns.c.closing < REFUSED),
-    "refused": and_(_DONE, turns.c.closing == REFUSED),
-    "lonely": LONELY,
+    "leased": tables.IN_BATCH,
+    "done": and_(_DONE, turns.c.closing < tables.REFUSED),
+    "refused": and_(_DONE, turns.c.closing == tables.REFUSED),
+    "lonely": tables.LONELY,
 }
 _COUNTS = select(
     *(select(func.count()).select_from(turns).where(of).scalar_subquery().label(name) for name, of in _STATES.items())
@@ -79,41 +47,54 @@ class SqlHousekeeping(JournalPart):
 
     async def prune(self, *, done_before: float) -> int:
         """In transactions of ``prune_rows_max`` rows."""
-        number = await self._prune_all(_prune_turns, done_before)
-        await self._prune_all(_prune_said, done_before)
+        number = await self._prune_all(self._prune_turns, done_before)
+        await self._prune_all(self._prune_said, done_before)
         await self._prune_leftovers(done_before)
         return number
 
-    async def _prune_all(self, some: Callable[[Transaction, float, int], int], done_before: float) -> int:
+    async def _prune_all(self, some: Callable[[float], Awaitable[int]], done_before: float) -> int:
         number = 0
         while True:
-            pruned = await self._prune_some(some, done_before)
+            pruned = await some(done_before)
             number += pruned
             if pruned < self._limits.prune_rows_max:
                 return number
 
     @one_write
-    def _prune_some(self, conn: Transaction, some: Callable[[Transaction, float, int], int], done_before: float) -> int:
-        return some(conn, done_before, self._limits.prune_rows_max)
+    def _prune_turns(self, conn: Transaction, done_before: float) -> int:
+        """At most ``prune_rows_max`` turns and lonely halves; how many there were."""
+        number = 0
+        for old in (turns.c.done_at < done_before, and_(tables.LONELY, turns.c.closed_at < done_before)):
+            some = select(turns.c.id).where(old).limit(self._limits.prune_rows_max - number)
+            number += conn.remove(turns, turns.c.id.in_(some), old)
+        return number
+
+    @one_write
+    def _prune_said(self, conn: Transaction, done_before: float) -> int:
+        """At most ``prune_rows_max`` rows, the oldest; how many there were."""
+        said = tables.said_messages.c
+        oldest = select(said.id, said.ordinal).where(said.at < done_before).order_by(said.at)
+        some = oldest.limit(self._limits.prune_rows_max)
+        return conn.remove(tables.said_messages, tuple_(said.id, said.ordinal).in_(some))
 
     @one_write
     def _prune_leftovers(self, conn: Transaction, done_before: float) -> None:
         """Finished batches, names of answers whose turn is gone, and marks of sessions of which nothing waits any
         more, or where they say what is forgotten, nothing is here."""
-        gone = ~select(turns.c.id).where(turns.c.id == answers.c.turn_id).exists()
-        conn.remove(answers, answers.c.answered_at < done_before, gone)
+        gone = ~select(turns.c.id).where(turns.c.id == tables.answers.c.turn_id).exists()
+        conn.remove(tables.answers, tables.answers.c.answered_at < done_before, gone)
         conn.remove(batches, batches.c.status.is_not(None), batches.c.finished_at < done_before)
         prune_notes(conn)
-        conn.remove(resting, resting.c.batch_id.not_in(select(batches.c.id).where(LIVE)))
-        for marked_at in SESSION_MARKS:
+        conn.remove(tables.resting, tables.resting.c.batch_id.not_in(select(batches.c.id).where(tables.LIVE)))
+        for marked_at in tables.SESSION_MARKS:
             mark = marked_at.table.c
             left = select(turns.c.id).where(turns.c.user_id == mark.user_id, turns.c.session == mark.session)
-            needed = left if marked_at.table is session_pasts else left.where(WAITING)
+            needed = left if marked_at.table is tables.session_pasts else left.where(WAITING)
             conn.remove(marked_at.table, marked_at < done_before, ~needed.exists())
 
     @one_write
     def prune_marks(self, conn: Transaction, *, forgotten_before: float) -> None:
-        for table in MARKS:
+        for table in tables.MARKS:
             conn.remove(table, table.c.forgotten_at < forgotten_before)
 
     async def purge(self) -> bool:
@@ -125,16 +106,14 @@ class SqlHousekeeping(JournalPart):
 
     @one_read
     def counts(self, conn: Transaction) -> dict[str, int]:
-        """``open`` and ``ready`` wait; ``leased`` are in a batch; ``done``, ``refused``; ``lonely`` closed halves.
-
-        Each number comes from one partial index: done turns, which are most, are never read with their texts.
-        """
+        """``open`` and ``ready`` wait; ``leased`` are in a batch; ``done``, ``refused``; ``lonely`` closed halves. Each
+        number comes from one partial index: done turns, which are most, are never read with their texts."""
         return dict(conn.execute(_COUNTS).mappings().one())
 
     @one_read
     def health(self, conn: Transaction) -> None:
         """One read from the file. It does not prove that there is room to write."""
-        conn.execute(select(journal_schema.c.version)).one()
+        conn.execute(select(tables.journal_schema.c.version)).one()
 
     @one_write
     def register_user(self, conn: Transaction, user: str) -> None:
@@ -150,7 +129,14 @@ class SqlHousekeeping(JournalPart):
         """Of an erased turn nobody knows whose it was: its user is empty."""
         known = (
             select(table.c.user_id).where(table.c.user_id > user).distinct().order_by(table.c.user_id).limit(limit)
-            for table in (users, turns, conversations, session_states, shown_blocks, aliases)
+            for table in (
+                users,
+                turns,
+                tables.conversations,
+                tables.session_states,
+                tables.shown_blocks,
+                tables.aliases,
+            )
         )
         return sorted({name for each in known for name in conn.execute(each).scalars()})[:limit]
 
@@ -163,7 +149,7 @@ class SqlHousekeeping(JournalPart):
     def _last_seen(self, conn: Transaction, known: Sequence[str]) -> dict[str, float]:
         """Of turns only an index is read. What a request writes anyway tells it, so that none writes more for this."""
         found: dict[str, float] = {}
-        for at in (turns.c.opened_at, accesses.c.last_at):
+        for at in (turns.c.opened_at, tables.accesses.c.last_at):
             user = at.table.c.user_id
             newest = select(user, func.max(at)).where(user.in_(known), at.is_not(None)).group_by(user)
             for name, seen_at in conn.execute(newest):
@@ -193,19 +179,19 @@ class SqlHousekeeping(JournalPart):
     @one_read
     def recorded_ids(self, conn: Transaction, user: str) -> set[str]:
         """What its batch removed is kept as a version on purpose, until its turn is pruned."""
-        withdrawn = select(provisional.c.memory_id).where(
-            provisional.c.user_id == user, provisional.c.state == WITHDRAWN
+        withdrawn = select(tables.provisional.c.memory_id).where(
+            tables.provisional.c.user_id == user, tables.provisional.c.state == WITHDRAWN
         )
         found = (
             select(table.c.memory_id).where(table.c.user_id == user, table.c.memory_id.not_in(withdrawn))
-            for table in (versions, *STATISTICS)
+            for table in (tables.versions, *tables.STATISTICS)
         )
         return {memory_id for each in found for memory_id in conn.execute(each).scalars()}
 
     @one_write
     def forget_user(self, conn: Transaction, user: str) -> None:
         locks.user(conn, user)
-        for table in (users, versions, *STATISTICS):
+        for table in (users, tables.versions, *tables.STATISTICS):
             conn.remove(table, table.c.user_id == user)
 
     @one_read
@@ -238,7 +224,7 @@ class SqlHousekeeping(JournalPart):
     def show_life(self, conn: Transaction, *, now: float, dead_before: float) -> int:
         """This replica is alive. Those that were not for so long are forgotten: how many."""
         conn.put(replicas, id=self.replica_id, seen_at=now)
-        conn.remove(obeyed, obeyed.c.erasure_id.not_in(select(pending_erasures.c.id)))
+        conn.remove(obeyed, obeyed.c.erasure_id.not_in(select(tables.pending_erasures.c.id)))
         return conn.remove(replicas, replicas.c.seen_at < dead_before)
 
     @quiet_write
@@ -307,31 +293,13 @@ class SqlHousekeeping(JournalPart):
         return self._others_but(conn, select(reindex_writers.c.replica_id).where(reindex_writers.c.target == target))
 
 
-def _prune_turns(conn: Transaction, done_before: float, rows_max: int) -> int:
-    """At most ``rows_max`` turns and lonely halves; how many there were."""
-    done = turns.c.done_at < done_before
-    lonely = and_(LONELY, turns.c.closed_at < done_before)
-    number = 0
-    for old in (done, lonely):
-        some = select(turns.c.id).where(old).limit(rows_max - number)
-        number += conn.remove(turns, turns.c.id.in_(some), old)
-    return number
-
-
-def _prune_said(conn: Transaction, done_before: float, rows_max: int) -> int:
-    """At most ``rows_max`` rows, the oldest; how many there were."""
-    key = (said_messages.c.id, said_messages.c.ordinal)
-    some = select(*key).where(said_messages.c.at < done_before).order_by(said_messages.c.at).limit(rows_max)
-    return conn.remove(said_messages, tuple_(*key).in_(some))
-
-
 # --- batches in figures, each out of an index ------------------------------------------------------------------------
 
 
 def _live(conn: Transaction, limit: int) -> list[LiveBatch]:
-    rests = resting.c.batch_id.is_not(None)
+    rests = tables.resting.c.batch_id.is_not(None)
     found = select(batches.c.id, batches.c.trigger_word, batches.c.attempt, batches.c.claimable_at, rests)
-    joined = found.outerjoin(resting, resting.c.batch_id == batches.c.id).where(_LIVE)
+    joined = found.outerjoin(tables.resting, tables.resting.c.batch_id == batches.c.id).where(_LIVE)
     rows = conn.execute(joined.order_by(batches.c.claimable_at).limit(limit))
     return [LiveBatch(*row) for row in rows]
 

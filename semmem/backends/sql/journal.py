@@ -6,10 +6,7 @@ for the disk at every commit and survives that too.
 
 What is erased is overwritten in a file, and ``purge`` empties the write-ahead log as well. Of a turn whose answer may
 still be under way the bare id stays until it is pruned, so that the answer is turned away. An answer whose question
-never arrived belongs to nobody who could be named; it goes when it is pruned.
-"""
-
-from __future__ import annotations
+never arrived belongs to nobody who could be named; it goes when it is pruned."""
 
 from pathlib import Path
 
@@ -29,7 +26,6 @@ from semmem.backends.sql.usage import SqlUsage
 
 
 def is_server(url_or_path: str | Path) -> bool:
-    """Whether this names a PostgreSQL server."""
     return str(url_or_path).startswith(("postgresql://", "postgres://"))
 
 
@@ -46,13 +42,11 @@ class SqlJournal(
     SqlErasure,
     SqlHousekeeping,
 ):
-    """All parts of the journal on one database. Several processes and several objects may share it.
-
-    ``url_or_path``: a path, ``sqlite:///path`` or ``postgresql://...``; ValueError for anything else. ``password`` and
-    ``server`` are for PostgreSQL, what follows for SQLite. ``busy_timeout_s``: how long a write
-    waits for another process before it is a JournalError. ``synchronous``: see above. ``size_bytes_max``: limit of the
-    file's size, None for the disk's, beyond which writes fail until something is erased. ``clock``: this machine's.
-    """
+    """All parts of the journal on one database. Several processes and several objects may share it. ``url_or_path``: a
+    path, ``sqlite:///path`` or ``postgresql://...``; ValueError for anything else. ``password`` and ``server`` are for
+    PostgreSQL, what follows for SQLite. ``busy_timeout_s``: how long a write waits for another process before it is a
+    JournalError. ``synchronous``: see above. ``size_bytes_max``: limit of the file's size, None for the disk's, beyond
+    which writes fail until something is erased. ``clock``: this machine's."""
 
     def __init__(
         self,
@@ -81,15 +75,12 @@ class SqlJournal(
         super().__init__(database, limits or JournalLimits(), clock or WatchedClock())
 
     async def open(self) -> None:
-        """Make the tables, or check that they are a journal this build can read. Idempotent."""
         await self._database.open()
         self._clock.look()
         await self._lower_marks(self._clock.now())  # of a process whose clock was ahead
 
     async def close(self) -> None:
-        """Finish what was begun and let the database go. Idempotent."""
         await self._database.close()
 
     def last_write(self) -> object:
-        """Another value after a commit by which a batch may have become due, as far as that is known here."""
         return self._database.last_write()

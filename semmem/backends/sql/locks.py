@@ -12,10 +12,7 @@ others is one that a file would see as well: marks that only move on to a later 
 of itself (``settle``, ``settle_provisional``, ``note_withdrawn``, ``mark_maintained``), and pruning, whose conditions
 are looked at again in each row that somebody else was changing. Where they touch several rows they do so in one order,
 so that nobody waits in a circle; whom that happens to all the same is undone by the server and tried again.
-``mark_adopted`` has a journal to itself that nobody serves.
-"""
-
-from __future__ import annotations
+``mark_adopted`` has a journal to itself that nobody serves."""
 
 import hashlib
 from collections.abc import Callable, Iterable

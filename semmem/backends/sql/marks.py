@@ -2,10 +2,7 @@
 
 An erasure reaches what is in the file. What was said before it may still be on its way here, in the queue of this or
 another process, so each scope that was erased leaves a mark, and every half of a turn is looked at before it is
-written. A mark holds digests of names: it shall recognise a name, not tell it.
-"""
-
-from __future__ import annotations
+written. A mark holds digests of names: it shall recognise a name, not tell it."""
 
 import hashlib
 import math
@@ -26,12 +23,8 @@ _MARKS = PreparedForMany(lambda users: select(forgotten).where(forgotten.c.user_
 EVERYBODY = ""
 """In place of a user's digest: erasures are lost (recovering.py), and nobody can say whose. Of what was said until then
 nothing is learnt from a history; what is here, and what comes for the first time, nobody doubts."""
-_NEWEST = Prepared(
-    lambda _: select(func.max(forgotten.c.forgotten_at)).where(
-        forgotten.c.user_digest.in_([bindparam("user"), EVERYBODY])
-    ),
-    ["user"],
-)
+_HIS_OR_ANYBODYS = forgotten.c.user_digest.in_([bindparam("user"), EVERYBODY])
+_NEWEST = Prepared(select(func.max(forgotten.c.forgotten_at)).where(_HIS_OR_ANYBODYS))
 
 
 def mark(conn: Transaction, scope: Scope, at: float, now: float) -> None:
@@ -113,11 +106,9 @@ def users_forgotten_at(conn: Transaction, users: Iterable[str]) -> dict[str, flo
 
 
 def admitted(conn: Transaction, opened: Sequence[Turn]) -> list[Turn]:
-    """The turns that may be written; the door is shut for what may still come of the others.
-
-    A turn that is only resumed (its words were said in an earlier request) is written in an erased scope when it is
-    here already: then it was said after the erasure.
-    """
+    """The turns that may be written; the door is shut for what may still come of the others. A turn that is only
+    resumed (its words were said in an earlier request) is written in an erased scope when it is here already: then it
+    was said after the erasure."""
     marks = of_users(conn, {turn.scope.user for turn in opened})
     if not marks:
         return list(opened)

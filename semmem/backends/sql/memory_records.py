@@ -1,10 +1,7 @@
 """What is kept beside memories (earlier versions, what was not stored, uses, votes), and holds on users.
 
 A hold is a batch without turns. The index that keeps one user's batches apart keeps holds and batches apart as well,
-and a hold that outlives its holder is found by the next claim, which ends it as an empty batch.
-"""
-
-from __future__ import annotations
+and a hold that outlives its holder is found by the next claim, which ends it as an empty batch."""
 
 import math
 import uuid
@@ -14,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import and_, bindparam, func, select
 
-from semmem.backends.sql import locks, marks
+from semmem.backends.sql import locks, marks, tables
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import (
     Prepared,
@@ -27,20 +24,7 @@ from semmem.backends.sql.rows import (
     slices,
     within,
 )
-from semmem.backends.sql.tables import (
-    LIVE,
-    NOT_LIVE,
-    STATISTICS,
-    accesses,
-    as_told,
-    batches,
-    dropped,
-    erasures,
-    provisional,
-    resting,
-    versions,
-    votes,
-)
+from semmem.backends.sql.tables import LIVE, accesses, batches, dropped, erasures, provisional, resting, versions, votes
 from semmem.backends.sql.unlearnt import FORGOTTEN
 from semmem.memory import REPEATED, Memory, Scope
 from semmem.ports.memory_records import Dropped, Uses, VoteRow
@@ -115,7 +99,7 @@ class SqlMemoryRecords(JournalPart):
                 rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": scope.user} for memory_id in ids]
                 conn.insert_new(erasures, rows)
             number += conn.remove(versions, within(versions, scope), versions.c.memory_id.in_(ids))
-            for table in STATISTICS:
+            for table in tables.STATISTICS:
                 conn.remove(table, table.c.user_id == scope.user, table.c.memory_id.in_(ids))
         return number
 
@@ -194,12 +178,12 @@ class SqlMemoryRecords(JournalPart):
 
     @one_read
     def orphans(self, conn: Transaction, *, limit: int) -> list[tuple[str, str]]:
-        done = select(erasures.c.user_id, erasures.c.memory_id).where(NOT_LIVE)
+        done = select(erasures.c.user_id, erasures.c.memory_id).where(tables.NOT_LIVE)
         return [(row.user_id, row.memory_id) for row in conn.execute(done.distinct().limit(limit))]
 
     @one_write
     def settle(self, conn: Transaction, user: str, memory_id: str) -> None:
-        conn.remove(erasures, erasures.c.user_id == user, erasures.c.memory_id == memory_id, NOT_LIVE)
+        conn.remove(erasures, erasures.c.user_id == user, erasures.c.memory_id == memory_id, tables.NOT_LIVE)
 
 
 def hold_user(conn: Transaction, user: str, now: float, lease_s: float) -> str | None:
@@ -239,14 +223,8 @@ def is_live(conn: Transaction, batch_id: str) -> bool:
 
 def unmarked(conn: Transaction, batch_id: str, memory_ids: Sequence[str]) -> set[str]:
     """Those memories that were not forgotten while the batch or hold was live."""
-    return {*memory_ids} - {as_told(row.memory_id) for row in _MARKED.run(conn, [{"batch": batch_id}])}
+    return {*memory_ids} - {tables.as_told(row.memory_id) for row in _MARKED.run(conn, [{"batch": batch_id}])}
 
 
-_LIVE = Prepared(
-    lambda _dialect: select(batches.c.id).where(batches.c.id == bindparam("batch"), LIVE),
-    ["batch"],
-)
-_MARKED = Prepared(
-    lambda _dialect: select(erasures.c.memory_id).where(erasures.c.batch_id == bindparam("batch")),
-    ["batch"],
-)
+_LIVE = Prepared(select(batches.c.id).where(batches.c.id == bindparam("batch"), LIVE))
+_MARKED = Prepared(select(erasures.c.memory_id).where(erasures.c.batch_id == bindparam("batch")))

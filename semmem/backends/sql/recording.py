@@ -1,24 +1,13 @@
 """Halves of turns as they come in, what is known of messages when their turns are gone, and the sessions they make:
 when these began, what waits in them, and where they end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import (
-    Row,
-    and_,
-    bindparam,
-    case,
-    func,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import Row, and_, bindparam, case, func, or_, select, tuple_
 
-from semmem.backends.sql import locks, marks
+from semmem.backends.sql import locks, marks, tables
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.rows import (
     Prepared,
@@ -30,20 +19,7 @@ from semmem.backends.sql.rows import (
     row_turn,
     upsert_into,
 )
-from semmem.backends.sql.tables import (
-    CLOSING,
-    CLOSING_ORDER,
-    ERASED,
-    REFUSED,
-    WAITING,
-    answers,
-    as_told,
-    said_messages,
-    session_drifts,
-    session_ends,
-    session_pasts,
-    turns,
-)
+from semmem.backends.sql.tables import CLOSING, ERASED, REFUSED, WAITING, answers, said_messages, session_drifts, turns
 from semmem.memory import Scope, Turn, TurnEnding
 from semmem.ports.learning import WaitingSession
 from semmem.ports.recording import SaidBefore, TurnClosed
@@ -61,10 +37,8 @@ class SqlRecording(JournalPart):
     turned_away = 0
 
     async def record(self, opened: Sequence[Turn], closed: Sequence[TurnClosed]) -> None:
-        """First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first.
-
-        ``Turn.answer`` is not read: answers come with their closed half.
-        """
+        """First means earliest by ``opened_at`` and ``closed_at``, whatever arrives first. ``Turn.answer`` is not read:
+        answers come with their closed half."""
         if opened or closed:
             await self.notice_clock()
             self.turned_away += await self._record(opened, closed)
@@ -97,10 +71,8 @@ class SqlRecording(JournalPart):
 
     @one_read
     def session_start(self, conn: Transaction, user: str, session_key: str, *, seen_since: float) -> float | None:
-        """Of several sessions with this key, the one with the newest turn.
-
-        A retry of an old turn keeps its session alive as well, so it counts when the turn was last opened.
-        """
+        """Of several sessions with this key, the one with the newest turn. A retry of an old turn keeps its session
+        alive as well, so it counts when the turn was last opened."""
         asked = {"user": user, "key": session_key, "since": seen_since}
         session: str | None = _NEWEST_SESSION.run(conn, [asked]).scalar()
         return None if session is None else float(session.rpartition(".")[2])
@@ -119,7 +91,7 @@ class SqlRecording(JournalPart):
     @one_write
     def end_session(self, conn: Transaction, user: str, session: str, *, now: float) -> int:
         """Turns opened after ``now`` are not affected, those that arrive late are: the mark outlives this call."""
-        conn.raise_times(session_ends.c.ended_at, [{"user_id": user, "session": session, "ended_at": now}])
+        conn.raise_times(tables.session_ends.c.ended_at, [{"user_id": user, "session": session, "ended_at": now}])
         self._database.tell(conn)
         mine = and_(turns.c.user_id == user, turns.c.session == session)
         return conn.count(turns, WAITING, mine, turns.c.opened_at <= now)
@@ -138,7 +110,7 @@ class SqlRecording(JournalPart):
         """Without a session nothing is written."""
         marked = sorted({*sessions} - {""})
         rows = [{"user_id": user, "session": session, "forgotten_at": now} for session in marked]
-        conn.raise_times(session_pasts.c.forgotten_at, rows)
+        conn.raise_times(tables.session_pasts.c.forgotten_at, rows)
 
     @one_read
     def waiting_sessions(self, conn: Transaction, *, turns_min: int, opened_after: float) -> list[WaitingSession]:
@@ -167,11 +139,9 @@ class SqlRecording(JournalPart):
 
 
 def _opened_upsert(dialect: str) -> Any:
-    """The earliest opening stays. Later ones only show that the session is alive.
-
-    An id that another user or session already has is not a retry, and an erased one stays erased. What is in a batch
-    keeps its project and agent, since a batch has only one.
-    """
+    """The earliest opening stays. Later ones only show that the session is alive. An id that another user or session
+    already has is not a retry, and an erased one stays erased. What is in a batch keeps its project and agent, since a
+    batch has only one."""
     statement = upsert_into(dialect, turns)
     old, new = turns.c, statement.excluded
     earlier = tuple_(new.opened_at, new.request_id) < tuple_(old.opened_at, old.request_id)
@@ -194,7 +164,9 @@ def _closed_upsert(dialect: str) -> Any:
 
     def rank(half: Any) -> Any:
         texts = func.coalesce(half.answer, ""), func.coalesce(half.finish_reason, "")
-        says_more = case(*((half.closing == closing, -place) for place, closing in enumerate(CLOSING_ORDER)), else_=0)
+        says_more = case(
+            *((half.closing == closing, -place) for place, closing in enumerate(tables.CLOSING_ORDER)), else_=0
+        )
         return tuple_(says_more, half.closed_at, *texts)
 
     unbatched = old.batch_id.is_(None)
@@ -235,25 +207,18 @@ _SAID = Prepared(lambda dialect: upsert_into(dialect, said_messages).on_conflict
 
 def said_before(conn: Transaction, message_ids: Sequence[str]) -> list[SaidBefore]:
     rows: Iterable[Row[Any]] = _SAID_BEFORE.run(conn, message_ids) if message_ids else ()
-    return [SaidBefore(as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
+    return [SaidBefore(tables.as_told(row.id), abs(row.ordinal), row.at, declined=row.ordinal < 0) for row in rows]
 
 
-_SAID_BEFORE = PreparedForMany(
-    lambda ids: (
-        select(said_messages).where(said_messages.c.id.in_(ids)).order_by(said_messages.c.ordinal).limit(ROWS_MAX)
-    )
-)
-
+_SAID_IN_ORDER = select(said_messages).order_by(said_messages.c.ordinal).limit(ROWS_MAX)
+_SAID_BEFORE = PreparedForMany(lambda ids: _SAID_IN_ORDER.where(said_messages.c.id.in_(ids)))
 
 _NEWEST_SESSION = Prepared(
-    lambda _: (
-        select(turns.c.session)
-        .where(turns.c.user_id == bindparam("user"), turns.c.session_key == bindparam("key"))
-        .where(turns.c.seen_at >= bindparam("since"))
-        .order_by(turns.c.seen_at.desc())
-        .limit(1)
-    ),
-    ("user", "key", "since"),
+    select(turns.c.session)
+    .where(turns.c.user_id == bindparam("user"), turns.c.session_key == bindparam("key"))
+    .where(turns.c.seen_at >= bindparam("since"))
+    .order_by(turns.c.seen_at.desc())
+    .limit(1)
 )
 
 _ANSWERED_TURN = (

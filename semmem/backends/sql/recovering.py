@@ -1,10 +1,7 @@
 """A new journal out of what can be read of a damaged one. All calls block; the damaged file is only read.
 
 Tables are copied as they are, row by row. What of them is gone is counted, and what hung on it is put right: a turn
-whose batch is gone waits for another one.
-"""
-
-from __future__ import annotations
+whose batch is gone waits for another one."""
 
 import os
 import sqlite3
@@ -16,24 +13,14 @@ from pathlib import Path
 
 from sqlalchemy import create_engine
 
+from semmem.backends.sql import tables
 from semmem.backends.sql.damaged_pages import DamagedFile, Walked
 from semmem.backends.sql.database import journal_errors
 from semmem.backends.sql.schema import VERSION_TABLE, bring_up_to_date
-from semmem.backends.sql.tables import (
-    MARKS,
-    SCHEMA_VERSION,
-    conversation_messages,
-    conversations,
-    erasures,
-    forgotten,
-    journal_schema,
-    metadata,
-    pending_erasures,
-    users,
-)
+from semmem.backends.sql.tables import MARKS, SCHEMA_VERSION, conversation_messages, forgotten, journal_schema, metadata
 from semmem.ports.errors import JournalError
 
-TELL_OF_ERASURES = frozenset(table.name for table in (*MARKS, pending_erasures, erasures))
+TELL_OF_ERASURES = frozenset(table.name for table in (*MARKS, tables.pending_erasures, tables.erasures))
 """Without a row of these something erased could be shown or learnt again."""
 ROWS_IN_SLICE = 500
 MASTER_ROOT = 1
@@ -85,10 +72,8 @@ def is_sound(path: Path) -> bool:
 
 def salvage(damaged: Path, new: Path, *, now: float) -> Salvage:
     """Fill ``new``, a file that is not there yet, from ``damaged``; it is on the disk then. ``now``: nothing that was
-    said before and is not known here is taken from what clients resend, since it may be erased.
-
-    Raises JournalError for what is another database, or a later build's journal, and OSError.
-    """
+    said before and is not known here is taken from what clients resend, since it may be erased. Raises JournalError for
+    what is another database, or a later build's journal, and OSError."""
     _make(new)
     found, source = Salvage(), DamagedFile(damaged)
     try:
@@ -129,9 +114,6 @@ def _to_disk(path: Path) -> None:
             os.fsync(opened)
         finally:
             os.close(opened)
-
-
-# --- tables ----------------------------------------------------------------------------------------------------------
 
 
 def _fill(journal: sqlite3.Connection, source: DamagedFile, found: Salvage) -> None:
@@ -209,11 +191,11 @@ def _put_right(journal: sqlite3.Connection, found: Salvage) -> None:
     journal.execute(
         "UPDATE turns SET batch_id = NULL WHERE done_at IS NULL AND batch_id NOT IN (SELECT id FROM batches)"
     )
-    if users.name in found.lost:
+    if tables.users.name in found.lost:
         for table in ("turns", "versions", "conversations"):
             journal.execute(f"INSERT OR IGNORE INTO users (user_id) SELECT DISTINCT user_id FROM {table}")
         journal.execute("DELETE FROM users WHERE user_id = ''")
-    if conversations.name in found.lost:  # whose they were, and what of them is withheld, is not known any more
+    if tables.conversations.name in found.lost:  # whose they were, and what of them is withheld, is not known any more
         gone = journal.execute(
             "DELETE FROM conversation_messages WHERE conversation_id NOT IN (SELECT id FROM conversations)"
         ).rowcount

@@ -1,7 +1,5 @@
 """How values become rows and come back, and statements that are compiled once."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
@@ -9,26 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import sqlalchemy as sa
 from msgspec import MsgspecError
-from sqlalchemy import (
-    BindParameter,
-    ClauseElement,
-    Column,
-    ColumnElement,
-    Connection,
-    CursorResult,
-    Dialect,
-    Row,
-    Table,
-    and_,
-    bindparam,
-    case,
-    delete,
-    func,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import BindParameter, ClauseElement, Column, ColumnElement, Connection, CursorResult, Row, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from semmem.backends.sql.tables import ANSWERED, CLOSING, NARROWING, REFUSED, AnyText, users
@@ -64,7 +45,6 @@ class Transaction:
         return upsert_into(self.dialect.name, table)
 
     def row_of(self, table: Table, *which: ColumnElement[bool]) -> Row[Any] | None:
-        """The first of these rows."""
         return self.execute(select(table).where(*which)).first()
 
     def rows_of(self, table: Table, *which: ColumnElement[bool], by: Any = None) -> Sequence[Row[Any]]:
@@ -72,12 +52,10 @@ class Transaction:
         return self.execute(select(table).where(*which).order_by(by)).all()
 
     def is_there(self, table: Table, *which: ColumnElement[bool]) -> bool:
-        """Whether there is such a row."""
         return self.execute(select(*table.primary_key).where(*which).limit(1)).first() is not None
 
     def count(self, table: Table, *which: ColumnElement[bool]) -> int:
-        """How many such rows there are."""
-        return self.execute(select(func.count()).select_from(table).where(*which)).scalar_one()
+        return self.execute(select(sa.func.count()).select_from(table).where(*which)).scalar_one()
 
     def among(self, column: Any, values: Sequence[str], *also: ColumnElement[bool]) -> list[Any]:
         """The rows of a table whose column is one of these."""
@@ -86,11 +64,11 @@ class Transaction:
 
     def change(self, table: Table, *which: ColumnElement[bool], **values: Any) -> int:
         """These rows are given these values; how many there were."""
-        return self.execute(update(table).where(*which).values(values)).rowcount
+        return self.execute(sa.update(table).where(*which).values(values)).rowcount
 
     def remove(self, table: Table, *which: ColumnElement[bool]) -> int:
         """These rows go; how many there were."""
-        return self.execute(delete(table).where(*which)).rowcount
+        return self.execute(sa.delete(table).where(*which)).rowcount
 
     def upsert(
         self,
@@ -128,12 +106,11 @@ class Transaction:
         """Only so many of these rows stay, the latest by the time of this column."""
         key = tuple(at.table.primary_key)
         newest = select(*key).where(these).order_by(at.desc()).limit(number)
-        self.remove(at.table, these, tuple_(*key).not_in(newest))
+        self.remove(at.table, these, sa.tuple_(*key).not_in(newest))
 
 
 def later(old: Any, new: Any) -> ColumnElement[Any]:
-    """The greater of two values."""
-    return case((old < new, new), else_=old)
+    return sa.case((old < new, new), else_=old)
 
 
 def slices(values: Sequence[T], number: int = IDS_MAX) -> Iterator[Sequence[T]]:
@@ -145,7 +122,6 @@ def know_users(conn: Transaction, names: Iterable[str]) -> None:
 
 
 def scope_row(scope: Scope) -> dict[str, str]:
-    """The scope columns of a row that is written."""
     return {"user_id": scope.user, **{name: getattr(scope, name) or "" for name in NARROWING}}
 
 
@@ -153,7 +129,7 @@ def within(table: Table, scope: Scope) -> ColumnElement[bool]:
     """The rows a scope may touch: all of the user's, narrowed by what is given."""
     narrowed = {name: getattr(scope, name) for name in NARROWING}
     given = [table.c[name] == value for name, value in narrowed.items() if value is not None]
-    return and_(table.c.user_id == scope.user, *given)
+    return sa.and_(table.c.user_id == scope.user, *given)
 
 
 def row_scope(row: Row[Any]) -> Scope:
@@ -228,7 +204,6 @@ def _fact(item: dict[str, Any]) -> Fact:
 
 
 def memory_json(memory: Memory) -> str:
-    """Everything but the vector."""
     fields = dataclasses.asdict(dataclasses.replace(memory, embedding=None))
     del fields["embedding"]
     return json.dumps(fields)
@@ -245,14 +220,13 @@ def json_memory(text: str) -> Memory:
 
 
 class Prepared:
-    """A statement that every commit runs: to compile it anew costs the toolkit more than the database.
+    """A statement that every commit runs: to compile it anew costs the toolkit more than the database. ``made``: the
+    statement, or what gives it for a dialect's name; ``columns`` are those that an insert's rows bring. Columns of a
+    result come as the driver gives them."""
 
-    ``make`` gives the statement for a dialect's name, ``names`` are the parameters that its rows bring. What else
-    the statement binds is constant. Columns of a result come as the driver gives them."""
-
-    def __init__(self, make: Callable[[str], ClauseElement], names: Iterable[str]) -> None:
-        self._make = make
-        self._names = frozenset(names)
+    def __init__(self, made: ClauseElement | Callable[[str], ClauseElement], columns: Iterable[str] = ()) -> None:
+        self._made = made
+        self._columns = sorted(columns)
         self._compiled: dict[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {}
 
     def run(self, conn: Transaction, rows: Sequence[Mapping[str, Any]]) -> CursorResult[Any]:
@@ -262,13 +236,14 @@ class Prepared:
         sql, bound = self._compiled[conn.dialect.name]
         return conn.exec_driver_sql(sql, [bound(row) for row in rows])
 
-    def _compile(self, dialect: Dialect) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
+    def _compile(self, dialect: sa.Dialect) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
         """Its words, and what makes of a row's values what the driver takes: by place where that knows no names."""
-        compiled: Any = self._make(dialect.name).compile(dialect=dialect, column_keys=sorted(self._names))
+        statement = self._made if isinstance(self._made, ClauseElement) else self._made(dialect.name)
+        compiled: Any = statement.compile(dialect=dialect, column_keys=self._columns)
         places = tuple(compiled.positiontup) if compiled.positional else None
         types = {name: bind.type.dialect_impl(dialect) for name, bind in compiled.binds.items()}
         converts = {name: convert for name in types if (convert := types[name].bind_processor(dialect)) is not None}
-        constants = {name: value for name, value in compiled.params.items() if name not in self._names}
+        constants = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
 
         def bound(row: Mapping[str, Any]) -> Any:
             values = {**constants, **row}
@@ -292,7 +267,7 @@ class PreparedForMany:
         number = max(len(names), min(1 << (len(names) - 1).bit_length(), NAMES_MAX))
         places = [f"name_{place}" for place in range(number)]
         if number not in self._prepared:
-            statement = self._make([bindparam(place, type_=AnyText()) for place in places])
-            self._prepared[number] = Prepared(lambda _dialect: statement, places)
+            asked = [sa.bindparam(place, type_=AnyText()) for place in places]
+            self._prepared[number] = Prepared(self._make(asked))
         padded = [*names, *[names[-1]] * (number - len(names))]
         return self._prepared[number].run(conn, [dict(zip(places, padded, strict=True))])

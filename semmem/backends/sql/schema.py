@@ -3,10 +3,7 @@
 Two numbers say what a journal is. A *revision* only adds tables, indexes, and columns with defaults: a build that does
 not know it goes on with what it knows, beside the later one or in its place. So an upgrade is one step from wherever a
 journal is: what it lacks is added, and what is there stays as it is. What an older build could not live with raises
-``SCHEMA_VERSION``, and that build refuses it.
-"""
-
-from __future__ import annotations
+``SCHEMA_VERSION``, and that build refuses it."""
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, select, text, update
 from sqlalchemy.schema import CreateColumn

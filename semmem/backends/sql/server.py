@@ -2,10 +2,7 @@
 
 Statements run in threads, each with a connection of its own: what they cost in Python stays off the event loop, and
 they are the same as SQLite's. A server that cannot be reached, or does not answer, is asked again after ``retry_s`` and
-not sooner: until then every call fails at once.
-"""
-
-from __future__ import annotations
+not sooner: until then every call fails at once."""
 
 import asyncio
 import math
@@ -49,12 +46,10 @@ class Patience:
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Waits so long for an answer and no longer; ``patience`` is given to it when it is connected.
-
-    The limits that libpq and the server have do not hold where the server's process hangs and its machine does not: the
-    kernel goes on acknowledging what is sent, and nobody is there to end a statement. A connection that gave up is
-    closed: an answer may still come, and nobody would know to what.
-    """
+    """Waits so long for an answer and no longer; ``patience`` is given to it when it is connected. The limits that
+    libpq and the server have do not hold where the server's process hangs and its machine does not: the kernel goes on
+    acknowledging what is sent, and nobody is there to end a statement. A connection that gave up is closed: an answer
+    may still come, and nobody would know to what."""
 
     patience: Patience
 
@@ -79,11 +74,9 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 class PostgresServer(Database):
-    """Runs functions in transactions on a server.
-
-    ``url``: as libpq takes it, with one address or several (``postgresql://a,b/semmem``): whichever of them takes
-    writes. ``password``: beside the url, which is shown where settings are.
-    """
+    """Runs functions in transactions on a server. ``url``: as libpq takes it, with one address or several
+    (``postgresql://a,b/semmem``): whichever of them takes writes. ``password``: beside the url, which is shown where
+    settings are."""
 
     def __init__(self, url: str, *, password: str = "", limits: ServerLimits) -> None:
         self._dsn = _dsn(url, password, limits)

@@ -1,8 +1,6 @@
 """The states of long sessions, and what sessions were shown. They hold what users and memories say: they are kept only
 of what may be kept, and whatever is erased of a user takes all of the user's along."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,18 +8,11 @@ import msgspec
 from msgspec import structs
 from sqlalchemy import Row, and_, bindparam, func, select
 
-from semmem.backends.sql import locks, marks
+from semmem.backends.sql import locks, marks, tables
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
 from semmem.backends.sql.recording import said_before
 from semmem.backends.sql.rows import Prepared, Transaction, slices, unreadable
-from semmem.backends.sql.tables import (
-    as_told,
-    forgotten_conversations,
-    forgotten_memories,
-    pending_erasures,
-    session_states,
-    shown_blocks,
-)
+from semmem.backends.sql.tables import as_told, forgotten_memories, pending_erasures, session_states, shown_blocks
 from semmem.ports.session_states import CurrentState, Place, SessionState, ShownBlock, ShownRow
 from semmem.ports.talks import TALK_ID
 
@@ -69,7 +60,7 @@ class SqlSessionStates(JournalPart):
         locks.users_shared(conn, users)
         erased = {user: erased_at(conn, user) for user in users}
         talks = sorted({each for _, _, block in rows if block for each in _talks(block)})
-        removed = {row.id: row.forgotten_at for row in conn.among(forgotten_conversations.c.id, talks)}
+        removed = {row.id: row.forgotten_at for row in conn.among(tables.forgotten_conversations.c.id, talks)}
         # by user and session, as every process does it: two that write at once do not wait for each other in a circle
         for user, session, block in sorted(rows, key=lambda row: row[:2]):
             then = erased[user]
@@ -116,16 +107,10 @@ def erased_at(conn: Transaction, user: str) -> float | None:
     return max(marks.forgotten_at(conn, user) or 0.0, single or 0.0)
 
 
-_PENDING = Prepared(
-    lambda _dialect: select(pending_erasures.c.user_id).where(pending_erasures.c.user_id == bindparam("user")).limit(1),
-    ["user"],
-)
-_SINGLE = Prepared(
-    lambda _dialect: select(func.max(forgotten_memories.c.forgotten_at)).where(
-        forgotten_memories.c.user_digest == bindparam("user")
-    ),
-    ["user"],
-)
+_OF_USER: Any = bindparam("user")
+_PENDING = Prepared(select(pending_erasures.c.user_id).where(pending_erasures.c.user_id == _OF_USER).limit(1))
+_MARKED = forgotten_memories.c
+_SINGLE = Prepared(select(func.max(_MARKED.forgotten_at)).where(_MARKED.user_digest == _OF_USER))
 
 
 def _state(row: Row[Any]) -> SessionState:
@@ -136,13 +121,9 @@ def _state(row: Row[Any]) -> SessionState:
 
 _BLOCK = shown_blocks.c
 _LIVE = Prepared(
-    lambda _dialect: (
-        select(_BLOCK.body, _BLOCK.expires_at)
-        .where(_BLOCK.user_id == bindparam("user"), _BLOCK.session == bindparam("name"))
-        .where(_BLOCK.expires_at > bindparam("now"))
-        .order_by(_BLOCK.shown_at)
-    ),
-    ("user", "name", "now"),
+    select(_BLOCK.body, _BLOCK.expires_at)
+    .where(_BLOCK.user_id == _OF_USER, _BLOCK.session == bindparam("name"), _BLOCK.expires_at > bindparam("now"))
+    .order_by(_BLOCK.shown_at)
 )
 
 

@@ -9,31 +9,14 @@ waiting        opened, in no batch, not done
 leased         in a batch that is not finished
 done           ``done_at`` is set: its batch is finished, or it was refused before it was in one
 erased         ``closing`` is ERASED: only the id is left, so that a half still under way finds the door shut
-=============  ===========================================================================================
-"""
-
-from __future__ import annotations
+=============  ==========================================================================================="""
 
 import re
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    ColumnElement,
-    Dialect,
-    Double,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    TypeDecorator,
-    and_,
-    select,
-)
+import sqlalchemy as sa
+from sqlalchemy import BigInteger, Column, Dialect, Double, Index, Integer, LargeBinary, MetaData, Table, Text, and_
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeEngine
 
@@ -53,16 +36,13 @@ CLOSING = {"answer_lost": ANSWER_LOST, "answered": ANSWERED, "refused": REFUSED}
 _UNSTORABLE = re.compile("[\\\\\x00\ud800-\udfff]")
 _ESCAPED = re.compile(r"\\([0-9a-f]{4})")
 
-
 _BYTEWISE = postgresql.TEXT(collation="C")
 
 
-class AnyText(TypeDecorator[str]):
-    """Any Python string, also where the database takes less (NUL in PostgreSQL, lone surrogates anywhere).
-
-    JSON may carry both, and one such name or text must neither fail a whole group commit nor meet another name.
-    The escape is one to one: a backslash and four hex digits for each such character and for the backslash itself.
-    """
+class AnyText(sa.TypeDecorator[str]):
+    """Any Python string, also where the database takes less (NUL in PostgreSQL, lone surrogates anywhere). JSON may
+    carry both, and one such name or text must neither fail a whole group commit nor meet another name. The escape is
+    one to one: a backslash and four hex digits for each such character and for the backslash itself."""
 
     impl = Text
     cache_ok = True
@@ -124,7 +104,7 @@ def _scope_columns() -> list[Column[str]]:
     return _names("user_id", *NARROWING)
 
 
-def _index(name: str, *columns: Column[Any], where: ColumnElement[bool], unique: bool = False) -> None:
+def _index(name: str, *columns: Column[Any], where: sa.ColumnElement[bool], unique: bool = False) -> None:
     Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
 
 
@@ -166,7 +146,6 @@ said_messages = _table("said_messages", *_keys("id"), *_keys("ordinal", kind=Int
 """Which messages were journalled or declined (then ``ordinal`` is negative), as bare ids. A row outlives its turn when
 the turn is erased, so that what was erased is known when a client resends it, and goes when it is as old as turns that
 are pruned. It names nobody: the id is a digest."""
-
 
 session_ends = _table("session_ends", *_keys("user_id", "session"), *_given(Double, "ended_at"))
 
@@ -436,7 +415,7 @@ WAITING = and_(turns.c.opened_at.is_not(None), turns.c.batch_id.is_(None), turns
 IN_BATCH = and_(turns.c.batch_id.is_not(None), turns.c.done_at.is_(None))
 LONELY = and_(turns.c.opened_at.is_(None), turns.c.done_at.is_(None))
 LIVE = batches.c.status.is_(None)
-NOT_LIVE = erasures.c.batch_id.not_in(select(batches.c.id).where(LIVE))
+NOT_LIVE = erasures.c.batch_id.not_in(sa.select(batches.c.id).where(LIVE))
 """What was forgotten under batches and holds that have ended."""
 
 # Done turns are most of the table and in none of the indexes that claiming reads.

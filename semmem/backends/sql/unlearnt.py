@@ -1,35 +1,15 @@
 """Turns from which no batch has learnt yet: which memories they were made into at once, taking words out of them, and
 what another journal takes over when this one's process will not come back (a scaled-down replica's)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select, tuple_
 
-from semmem.backends.sql import locks
+from semmem.backends.sql import locks, tables
 from semmem.backends.sql.database import JournalPart, one_read, one_write
 from semmem.backends.sql.rows import Transaction, json_memory, row_turn
-from semmem.backends.sql.tables import (
-    ANSWER_LOST,
-    ANSWERED,
-    CLOSING,
-    ERASED,
-    IN_BATCH,
-    LIVE,
-    OPEN,
-    REFUSED,
-    WAITING,
-    answers,
-    batches,
-    erasures,
-    provisional,
-    resting,
-    turns,
-    users,
-    versions,
-)
+from semmem.backends.sql.tables import ERASED, IN_BATCH, OPEN, REFUSED, WAITING, batches, provisional, turns, versions
 from semmem.memory import Memory, Turn, TurnEnding
 from semmem.ports.learning import Noted, TurnState
 from semmem.ports.recording import TurnClosed
@@ -39,7 +19,7 @@ NOTED, FORGOTTEN, WITHDRAWN = range(3)
 is kept as a version until the turn is pruned."""
 READ = ""
 """In place of a memory's id: the turn was learnt from at once."""
-_ENDINGS = {number: TurnEnding(word) for word, number in CLOSING.items()}
+_ENDINGS = {number: TurnEnding(word) for word, number in tables.CLOSING.items()}
 
 
 class SqlUnlearnt(JournalPart):
@@ -67,7 +47,7 @@ class SqlUnlearnt(JournalPart):
         self, conn: Transaction, *, since: float, before: float, unanswered: bool, limit: int
     ) -> list[tuple[str, float]]:
         ended = turns.c.opened_at if unanswered else turns.c.closed_at
-        closings = (OPEN, ANSWER_LOST, ANSWERED) if unanswered else (ANSWER_LOST, ANSWERED)
+        closings = (OPEN, tables.ANSWER_LOST, tables.ANSWERED) if unanswered else (tables.ANSWER_LOST, tables.ANSWERED)
         read = select(provisional.c.turn_id).where(provisional.c.turn_id == turns.c.id, provisional.c.memory_id == READ)
         these = and_(WAITING, turns.c.opened_at >= since, ended < before, turns.c.closing.in_(closings))
         found = select(turns.c.id, ended).where(these, ~read.exists()).order_by(turns.c.opened_at).limit(limit)
@@ -138,13 +118,13 @@ class SqlUnlearnt(JournalPart):
             conn.change(turns, same, user_text=new)
         for batch_id in torn:  # as for a batch that goes on
             rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": user} for memory_id in memory_ids]
-            conn.insert_new(erasures, rows)
+            conn.insert_new(tables.erasures, rows)
         return end_batches(conn, sorted(torn))
 
     @one_read
     def leased_until(self, conn: Transaction) -> float:
-        rests = select(resting.c.batch_id).where(resting.c.batch_id == batches.c.id).exists()
-        return conn.execute(select(func.max(batches.c.claimable_at)).where(LIVE, ~rests)).scalar() or 0.0
+        rests = select(tables.resting.c.batch_id).where(tables.resting.c.batch_id == batches.c.id).exists()
+        return conn.execute(select(func.max(batches.c.claimable_at)).where(tables.LIVE, ~rests)).scalar() or 0.0
 
     @one_read
     def unlearnt_halves(
@@ -152,7 +132,9 @@ class SqlUnlearnt(JournalPart):
     ) -> tuple[list[Turn], list[TurnClosed], str | None]:
         waits = and_(turns.c.done_at.is_(None), turns.c.closing != ERASED, turns.c.id > after)
         rows = conn.execute(select(turns).where(waits).order_by(turns.c.id).limit(limit)).all()
-        named = select(answers.c.turn_id, answers.c.id).where(answers.c.turn_id.in_([row.id for row in rows]))
+        named = select(tables.answers.c.turn_id, tables.answers.c.id).where(
+            tables.answers.c.turn_id.in_([row.id for row in rows])
+        )
         names = {row.turn_id: row.id for row in conn.execute(named)}
         opened = [row_turn(row) for row in rows if row.opened_at is not None]
         closed = [
@@ -177,7 +159,7 @@ class SqlUnlearnt(JournalPart):
 
     @one_read
     def named_users(self, conn: Transaction) -> list[str]:
-        return list(conn.execute(select(users.c.user_id).order_by(users.c.user_id)).scalars())
+        return list(conn.execute(select(tables.users.c.user_id).order_by(tables.users.c.user_id)).scalars())
 
 
 def _this(turn_id: str, memory_id: str) -> ColumnElement[bool]:
@@ -207,7 +189,7 @@ def _note(conn: Transaction, turn: Row[Any], memory_ids: Sequence[str]) -> None:
 
 def end_batches(conn: Transaction, batch_ids: Sequence[str]) -> int:
     """Whoever learns from them may write no more; what they hold waits for another batch. How many were live."""
-    live = list(conn.execute(select(batches.c.id).where(LIVE, batches.c.id.in_(batch_ids))).scalars())
+    live = list(conn.execute(select(batches.c.id).where(tables.LIVE, batches.c.id.in_(batch_ids))).scalars())
     conn.change(turns, turns.c.batch_id.in_(live), IN_BATCH, batch_id=None)
     conn.remove(batches, batches.c.id.in_(live))
     return len(live)

@@ -1,7 +1,5 @@
 """Statistics of use: single requests, and what they come to by hour and by day, in one transaction."""
 
-from __future__ import annotations
-
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,20 +8,10 @@ from typing import Any
 from msgspec import structs
 from sqlalchemy import ColumnElement, Table, and_, func, insert, select
 
-from semmem.backends.sql import locks
+from semmem.backends.sql import locks, tables
 from semmem.backends.sql.database import JournalPart, one_read, quiet_write
 from semmem.backends.sql.rows import Transaction
-from semmem.backends.sql.tables import (
-    NARROWING,
-    USAGE_GROUP,
-    USAGE_SUMS,
-    forgotten,
-    usage_days,
-    usage_hours,
-    usage_key,
-    usage_requests,
-    usage_sessions,
-)
+from semmem.backends.sql.tables import USAGE_SUMS, forgotten, usage_days, usage_hours, usage_requests, usage_sessions
 from semmem.ports.usage import DAY_S, HOUR_S, SUCCEEDED, Span, UsageRow, UsageSum, name_of_digest
 
 KEY_BYTES = 32
@@ -37,7 +25,7 @@ class SqlUsage(JournalPart):
 
     @quiet_write
     def usage_key(self, conn: Transaction) -> bytes:
-        conn.insert_new(usage_key, [{"id": 1, "key": secrets.token_hex(KEY_BYTES)}])
+        conn.insert_new(tables.usage_key, [{"id": 1, "key": secrets.token_hex(KEY_BYTES)}])
         key = _key(conn)
         assert key is not None
         return key
@@ -103,14 +91,14 @@ def forget_usage(conn: Transaction, user_digest: str, at: float) -> int:
 
 
 def _key(conn: Transaction) -> bytes | None:
-    found: str | None = conn.execute(select(usage_key.c.key)).scalar()
+    found: str | None = conn.execute(select(tables.usage_key.c.key)).scalar()
     return None if found is None else bytes.fromhex(found)
 
 
 def _erased_since(conn: Transaction, since: float) -> dict[str, float]:
     """By their names here: users who were erased as a whole then or later, and until when."""
     key = _key(conn)
-    whole = and_(*(forgotten.c[f"{name}_digest"] == "" for name in NARROWING))
+    whole = and_(*(forgotten.c[f"{name}_digest"] == "" for name in tables.NARROWING))
     rows = conn.execute(select(forgotten).where(whole, forgotten.c.forgotten_at >= since)).all() if key else []
     return {name_of_digest(key or b"", row.user_digest): row.forgotten_at for row in rows}
 
@@ -128,7 +116,7 @@ def _request(row: UsageRow) -> dict[str, Any]:
 
 def _group(row: UsageRow) -> dict[str, Any]:
     """In the order of USAGE_GROUP."""
-    named = {name: getattr(row, name) for name in USAGE_GROUP[1:-1]}
+    named = {name: getattr(row, name) for name in tables.USAGE_GROUP[1:-1]}
     return {"user_name": row.user, **named, "streamed": int(row.streamed)}
 
 
@@ -148,7 +136,7 @@ def _add(conn: Transaction, table: Table, rows: Sequence[UsageRow], period_s: in
         sums = groups[_begin(row.at, period_s), *_group(row).values()]
         for place, figure in enumerate(_figures(row)):
             sums[place] += figure
-    names = ("began_at", *USAGE_GROUP, *USAGE_SUMS)
+    names = ("began_at", *tables.USAGE_GROUP, *USAGE_SUMS)
     told = [dict(zip(names, (*key, *sums), strict=True)) for key, sums in sorted(groups.items())]
     conn.upsert(table, told, lambda new: {name: table.c[name] + new[name] for name in USAGE_SUMS})
 

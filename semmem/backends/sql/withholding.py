@@ -5,10 +5,7 @@ before it in its own conversation. So where something of a conversation is erase
 is, this answer and those behind it are withheld; then those that were shown this conversation, and so on. The record
 keeps them, as they are what was said. Only what reads for prompts leaves them out (conversation_reads.py).
 
-Nothing says that an answer does repeat it. One too many is withheld rather than one too few.
-"""
-
-from __future__ import annotations
+Nothing says that an answer does repeat it. One too many is withheld rather than one too few."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,18 +13,9 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, case, func, literal_column, or_, select
 
-from semmem.backends.sql import locks, marks
+from semmem.backends.sql import locks, marks, tables
 from semmem.backends.sql.rows import IDS_MAX, Transaction, later, lines_told, scope_row, slices
-from semmem.backends.sql.tables import (
-    SAID,
-    TALK,
-    conversation_messages,
-    conversations,
-    forgotten,
-    forgotten_conversations,
-    forgotten_memories,
-    turns,
-)
+from semmem.backends.sql.tables import SAID, TALK, forgotten, forgotten_conversations, forgotten_memories, turns
 from semmem.memory import Role, Scope
 from semmem.ports.conversations import USER_NUMBER, KeptMessage, Step, place_of
 from semmem.ports.talks import TALK_ID
@@ -112,10 +100,10 @@ def hold(conn: Transaction, reaches: Mapping[str, Reach]) -> None:
     for talk, (place, until) in sorted(reaches.items()):
         begins = case((or_(TALK.withheld_from == _EMPTY, TALK.withheld_from > place), place), else_=TALK.withheld_from)
         ends = later(TALK.withheld_until, until)
-        conn.change(conversations, TALK.id == talk, withheld_from=begins, withheld_until=ends)
+        conn.change(tables.conversations, TALK.id == talk, withheld_from=begins, withheld_until=ends)
         behind = (SAID.conversation_id == talk, SAID.place >= place, SAID.turn_at <= until)
         answers = (SAID.role == Role.ASSISTANT.value, SAID.withheld == 0)
-        conn.change(conversation_messages, *behind, *answers, withheld=1)
+        conn.change(tables.conversation_messages, *behind, *answers, withheld=1)
 
 
 def begin_of(turn_at: float, turn: str) -> str:
@@ -134,8 +122,6 @@ def withhold_marked(conn: Transaction) -> None:
 
 
 class _Marked:
-    """All that is marked."""
-
     def __init__(self, conn: Transaction) -> None:
         self._single = marks.memories_forgotten(conn)
         self._talks = {row.id: row.forgotten_at for row in conn.execute(select(forgotten_conversations))}
@@ -145,7 +131,6 @@ class _Marked:
         )
 
     def reaches(self, conn: Transaction, user: str) -> Reaches:
-        """Of this user's conversations."""
         shown, whose = shown_to(conn, user), marks.digest(user)
         single = {name: self._single.get((whose, marks.digest(name))) for name in shown}
         gone = {name: at for name, at in single.items() if at is not None}
@@ -167,7 +152,6 @@ Told = Sequence[tuple[str, Scope, KeptMessage]]
 
 
 def flagged(message: KeptMessage, reach: Reach | None) -> KeptMessage:
-    """The message, withheld if it is reached."""
     if reach is None or message.role is not Role.ASSISTANT:
         return message
     reached = message.place >= reach.place and message.turn_at <= reach.until

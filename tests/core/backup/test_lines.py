@@ -49,7 +49,7 @@ def test_a_memory_is_the_same_when_it_is_back_and_its_vector_to_the_bit(memory: 
     assert found.embedding is not None
     assert told.embedding is not None
     assert found.embedding.tobytes() == told.embedding.tobytes()
-    assert lines.uses_of(line) == Uses(3, 7.5)
+    assert line.uses == (3, 7.5)
 
 
 WHOLE = lines.memory_line(
