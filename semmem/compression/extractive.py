@@ -9,7 +9,7 @@ they were said.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import groupby
 from math import sqrt
 
@@ -96,7 +96,9 @@ def extracted(
     topic = topic if line_tokens(topic) <= room else ""
     room -= line_tokens(topic) if topic else 0
     chosen, room = _fitting(chosen, room)
-    return _state(topic, _filled(chosen, found, room, answers_room=int(ANSWERS_SHARE * tokens_max)))
+    filled = _filled(chosen, found, room, answers_room=int(ANSWERS_SHARE * tokens_max))
+    in_order = sorted(filled, key=lambda each: each.at)
+    return CurrentState(topic, **{kind: tuple(each.text for each in in_order if each.kind == kind) for kind in KINDS})
 
 
 def _fitting(wanted: Sequence[_Sentence], room: int) -> tuple[list[_Sentence], int]:
@@ -131,13 +133,9 @@ def _filled(chosen: list[_Sentence], found: Sequence[_Sentence], room: int, *, a
     return [each for each in chosen if not any(other.at > each.at and each.repeats(other) for other in chosen)]
 
 
-def _state(topic: str, chosen: Iterable[_Sentence]) -> CurrentState:
-    in_order = sorted(chosen, key=lambda each: each.at)
-    told = {kind: tuple(each.text for each in in_order if each.kind == kind) for kind in KINDS}
-    return CurrentState(topic, **told)
-
-
-KINDS = ("decisions", "facts", "answers", "open")
+LABELS = {"decisions": "Decided", "facts": "Told", "answers": "Answered", "open": "Open"}
+"""How a line of each kind begins."""
+KINDS = tuple(LABELS)
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -253,13 +251,8 @@ def lines(state: CurrentState) -> Iterator[str]:
     """Topic, decisions, what was said, what was answered, what is open: one line each."""
     if state.topic:
         yield f"- Topic: {neutralise(state.topic)}"
-    for label, said in (
-        ("Decided", state.decisions),
-        ("Told", state.facts),
-        ("Answered", state.answers),
-        ("Open", state.open),
-    ):
-        yield from (f"- {label}: {line}" for each in said if (line := neutralise(each)))
+    for kind, label in LABELS.items():
+        yield from (f"- {label}: {line}" for each in getattr(state, kind) if (line := neutralise(each)))
 
 
 def line_tokens(text: str) -> int:
