@@ -95,9 +95,6 @@ class WriteScreen:
         return Admitted(verdict.content)
 
 
-_OF_THE_OLD = (PROVISIONAL, UNSETTLED, RELEASED, CHANGES_STANDING)
-
-
 class NewMemory(Body):
     """``override_screen``: store what the write screen would not; an administrator's word."""
 
@@ -128,6 +125,10 @@ class ChangedMemory(Body):
     override_screen: Switch = False
 
 
+OF_THE_OLD = (PROVISIONAL, UNSETTLED, RELEASED, CHANGES_STANDING)
+"""Notes that a new content does not keep."""
+
+
 def changed(old: Memory, new: ChangedMemory, told: Admitted | None, vector: Vector | None, *, now: float) -> Memory:
     """The next version; ``old`` itself when nothing is different. ``told``: what the write screen says of a content.
 
@@ -138,7 +139,7 @@ def changed(old: Memory, new: ChangedMemory, told: Admitted | None, vector: Vect
     content = old.content if told is None else told.content
     is_new = content != old.content
     if told is not None and is_new:
-        metadata = {name: value for name, value in metadata.items() if name not in _OF_THE_OLD} | told.metadata
+        metadata = {name: value for name, value in metadata.items() if name not in OF_THE_OLD} | told.metadata
     expires_at = old.expires_at if new.expires_at is None else new.expires_at.timestamp()
     never_expires = "expires_at" in new.model_fields_set and new.expires_at is None
     next_one = replace(
@@ -251,7 +252,7 @@ class Memories:
         return memory if await writes.replace(old, memory) else None
 
     async def _with_key(self, told: Memory) -> Memory | None:
-        memories = await self._everything(Scope(told.user), ())
+        memories = await self.store.list(Scope(told.user), limit=ROWS_MAX)
         return next((m for m in memories if m.key == told.key and m.project == told.project), None)
 
     async def update(self, scope: Scope, memory_id: str, new: ChangedMemory, told: Admitted | None) -> Memory | None:
@@ -285,8 +286,8 @@ class Memories:
     async def _forget_what_rested_on_it(self, user: str) -> Receipt:
         """Reflections of which a memory is gone: they may say what it said."""
         receipt, whole = Receipt(), Scope(user)
-        reflections = await self._everything(whole, [MemoryType.REFLECTIVE])
-        left = {memory.id for memory in await self._everything(whole, ())} if reflections else set()
+        reflections = await self.store.list(whole, types=[MemoryType.REFLECTIVE], limit=ROWS_MAX)
+        left = {memory.id for memory in await self.store.list(whole, limit=ROWS_MAX)} if reflections else set()
         for reflection in reflections:
             if not left.issuperset(bases(reflection)):
                 receipt += await self.erasure.forget_memory(whole, reflection.id) or Receipt()
@@ -300,9 +301,6 @@ class Memories:
         until = None if older_than_s is None else self.clock() - older_than_s
         receipt = await self.erasure.forget_scope(scope, types, until=until)
         return receipt + await self._forget_what_rested_on_it(scope.user)
-
-    async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
-        return await self.store.list(scope, types=types, limit=ROWS_MAX)
 
     def _check(self, metadata: Mapping[str, Any]) -> None:
         if problem := metadata_problem(callers(metadata), self.limits):

@@ -265,7 +265,7 @@ def _answering(answer: Callable[[Any], Response]) -> Callable[[Request, Exceptio
 
 def _invalid(failure: RequestValidationError) -> Response:
     found = failure.errors()
-    places = [f"{_place(one['loc'])}: {one['msg']}" for one in found[:PLACES_MAX]]
+    places = [f"{'.'.join(map(str, one['loc']))[:PLACE_CHARS_MAX]}: {one['msg']}" for one in found[:PLACES_MAX]]
     more = [f"{len(found) - PLACES_MAX} more"] if len(found) > PLACES_MAX else []
     return error(_code(found[0]["loc"]) if len(found) == 1 else "INVALID_REQUEST", "; ".join(places + more))
 
@@ -303,8 +303,4 @@ ANSWERS: Mapping[type[Exception], Callable[[Any], Response]] = {
 def _code(place: tuple[str | int, ...]) -> str:
     """Clients of other systems look for these."""
     at = [str(part) for part in place[:2]]
-    return FIELD_CODES.get(at[-1], "INVALID_REQUEST") if at[0] != "body" else "INVALID_REQUEST"
-
-
-def _place(path: tuple[str | int, ...]) -> str:
-    return ".".join(str(part) for part in path)[:PLACE_CHARS_MAX]
+    return "INVALID_REQUEST" if at[0] == "body" else FIELD_CODES.get(at[-1], "INVALID_REQUEST")

@@ -184,16 +184,12 @@ class Wanted:
 
     def takes(self, memory: Memory) -> bool:
         """Whether the memory is among what is asked for."""
+        text = (self.text or "").casefold()
         return (
             (self.status is None or memory.status is self.status)
             and (self.topic is None or memory.metadata.get(TOPIC) == self.topic.strip().casefold())
-            and (self.text is None or self._is_said(memory))
+            and (text in memory.content.casefold() or text in (memory.key or "").casefold())
         )
-
-    def _is_said(self, memory: Memory) -> bool:
-        """By the content, or by the key under which its caller keeps it."""
-        wanted = (self.text or "").casefold()
-        return wanted in memory.content.casefold() or wanted in (memory.key or "").casefold()
 
 
 @dataclass(frozen=True, slots=True)
