@@ -15,18 +15,16 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from semmem.commands.asking import connected, settings_of
 from semmem.commands.command import Exit, Failure
+from semmem.commands.envoy_reading import EnvoyAdmin, Filter
 from semmem.commands.terminal import answer
 from semmem.config import Settings, examine
 from semmem.request.outcome import Outcome
-
-if TYPE_CHECKING:
-    from semmem.commands.envoy_reading import EnvoyAdmin, Filter
 
 TIMEOUT_S = 5.0
 LAST = 50
@@ -138,8 +136,6 @@ class Chain:
 
     @cached_property
     def _envoy(self) -> EnvoyAdmin:
-        from semmem.commands.envoy_reading import EnvoyAdmin
-
         return EnvoyAdmin(self._given.envoy_admin.rstrip("/"))
 
     def _envoy_answers(self) -> Seen:

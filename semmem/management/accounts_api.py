@@ -74,7 +74,6 @@ class SwitchesShown(TypedDict):
 
 
 def words(switch: Switch) -> SwitchesShown:
-    """As the API shows it: on, off, or null for what is not said."""
     return {"reading": WORDS[switch.reading], "storing": WORDS[switch.storing]}
 
 

@@ -223,7 +223,8 @@ def tools_of(api: ASGIApp, *, body_bytes_max: int) -> Tools:
             return await http.request(method, path, **asked)
 
     server = memory_server(call)
-    quieten(logging.getLogger("mcp"))
+    sdk = logging.getLogger("mcp")
+    sdk.propagate, sdk.handlers = False, [_WithoutWords()]
     application = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
@@ -258,13 +259,6 @@ class _WithoutWords(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         failure = record.exc_info[0] if record.exc_info else None
         log.log(record.levelno, "the tools' SDK: %s in %s", failure.__name__ if failure else "a message", record.name)
-
-
-def quieten(logger: logging.Logger) -> None:
-    """What it and those below it log loses its words. Idempotent."""
-    logger.propagate = False
-    if not any(isinstance(handler, _WithoutWords) for handler in logger.handlers):
-        logger.addHandler(_WithoutWords())
 
 
 async def serve_stdio(url: str, token: str, user: str | None) -> None:

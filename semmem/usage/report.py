@@ -176,9 +176,7 @@ def _added(sums: Sequence[UsageSum]) -> UsageSum:
 
 
 def _figures(used: UsageSum) -> dict[str, Any]:
-    """``estimated``: requests of which a token count is not the provider's. ``cache_reported``: requests of which the
-    provider reported how much of the prompt was cached; ``prompt_tokens``, ``cached_tokens`` and their ``cached_share``
-    are of these alone."""
+    """As ``management.usage_api.FiguresShown`` says."""
     return {
         **{name: getattr(used, name) for name in _COUNTS},
         "mean_duration_ms": round(used.duration_ms / used.requests, 1) if used.requests else None,
