@@ -214,13 +214,9 @@ class _Entry(Struct, frozen=True):
 
 class KnownStates:
     """Reads states, and keeps those of the ``sessions_max`` sessions asked for last, each for ``refresh_s`` seconds:
-    another replica may have made a newer one. That there is none is kept as long.
-
-    What was read, or made, before a user is forgotten and arrives afterwards is neither kept nor told.
-
-    And which state the first request of a turn was given, by the number that the state has (0: none); of the
-    ``turns_max`` turns seen last.
-    """
+    another replica may have made a newer one. That there is none is kept as long. What was read, or made, before a user
+    is forgotten and arrives afterwards is neither kept nor told. And which state the first request of a turn was given,
+    by the number that the state has (0: none); of the ``turns_max`` turns seen last."""
 
     def __init__(self, records: SessionStates, *, sessions_max: int, refresh_s: float, turns_max: int = 10_000) -> None:
         self._records = records

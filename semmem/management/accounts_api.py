@@ -46,9 +46,7 @@ class SwitchRecords(Protocol):
 @dataclass(eq=False)
 class SwitchDesk:
     """``known``: what requests obey; ``refresh`` brings it up to date. ``entries_max``: users and groups together.
-
-    Raises JournalError.
-    """
+    Raises JournalError."""
 
     records: SwitchRecords
     known: Switches

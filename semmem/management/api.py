@@ -100,10 +100,8 @@ class Purging:
 
     async def run(self) -> bool:
         """Everything removed before this call has left the files when it returns; False when some removed rows stay
-        until a server compacts.
-
-        Raises the first error of a part (StoreError, JournalError) when all have been tried: nothing is promised then.
-        """
+        until a server compacts. Raises the first error of a part (StoreError, JournalError) when all have been tried:
+        nothing is promised then."""
         before = self._begun
         async with self._turn:
             if self._last[0] <= before:  # no purge that began after this call has ended

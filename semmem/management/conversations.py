@@ -48,12 +48,9 @@ _TEXTS = ("tool_call_id", "model_asked", "model", "backend", "response_id", "fin
 
 @dataclass(eq=False)
 class Conversations:
-    """Raises JournalError and Denied.
-
-    ``settle`` writes what waits in this process; ``after`` gives a time after the user's last erasure, where the clock
-    was set back. ``recording``: whether anything is added but by import. ``forgotten`` is told whose conversation is
-    gone, and which.
-    """
+    """Raises JournalError and Denied. ``settle`` writes what waits in this process; ``after`` gives a time after the
+    user's last erasure, where the clock was set back. ``recording``: whether anything is added but by import.
+    ``forgotten`` is told whose conversation is gone, and which."""
 
     records: ConversationRecords
     limits: ConversationLimits

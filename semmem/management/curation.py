@@ -188,11 +188,9 @@ class UndoneShown(TypedDict):
 
 @dataclass(eq=False)
 class Curation:
-    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and Denied.
-
-    MemoriesRemoved is announced. ``hold_wait_s``: how long a call waits for a batch or another call that is at work on
-    the same user's memories. ``holds``: shared with whoever else changes memories in this process.
-    """
+    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and Denied. MemoriesRemoved is announced.
+    ``hold_wait_s``: how long a call waits for a batch or another call that is at work on the same user's memories.
+    ``holds``: shared with whoever else changes memories in this process."""
 
     store: Store
     records: MemoryRecords

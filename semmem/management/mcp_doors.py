@@ -207,10 +207,8 @@ class Tools:
 
 
 def tools_of(api: ASGIApp, *, body_bytes_max: int) -> Tools:
-    """Tools whose calls are answered by ``api``, an ASGI application.
-
-    Each request stands for itself, so any replica may get it. Host and Origin are the door's business.
-    """
+    """Tools whose calls are answered by ``api``, an ASGI application. Each request stands for itself, so any replica
+    may get it. Host and Origin are the door's business."""
 
     async def call(context: Context, method: str, path: str, asked: Mapping[str, Any]) -> httpx.Response:
         request: Any = context.request_context.request

@@ -75,10 +75,8 @@ class WriteScreen:
     announce: Announce = nobody_listens
 
     def judge(self, content: str, *, key: str | None, override: bool) -> Admitted:
-        """A text that is kept is kept as it came. Raises Denied with the screen's word for one that is not.
-
-        With a key nothing is quarantined: it would take the place of what is known under the key, unseen.
-        """
+        """A text that is kept is kept as it came. Raises Denied with the screen's word for one that is not. With a key
+        nothing is quarantined: it would take the place of what is known under the key, unseen."""
         verdict = self.screen(content)
         if verdict.outcome is Ruling.KEEP:
             return Admitted(content)
@@ -130,9 +128,8 @@ OF_THE_OLD = (PROVISIONAL, UNSETTLED, RELEASED, CHANGES_STANDING)
 
 
 def changed(old: Memory, new: ChangedMemory, told: Admitted | None, vector: Vector | None, *, now: float) -> Memory:
-    """The next version; ``old`` itself when nothing is different. ``told``: what the write screen says of a content.
-
-    A new content is the API's word: no batch has to confirm it, it is in doubt beside no other memory, it is no change
+    """The next version; ``old`` itself when nothing is different. ``told``: what the write screen says of a content. A
+    new content is the API's word: no batch has to confirm it, it is in doubt beside no other memory, it is no change
     that could be undone, and what was allowed of the old one is not allowed of it. What is quarantined or superseded
     stays so, and so does what semmem itself noted."""
     metadata = merged(old.metadata, new.metadata, keep=new.merge_metadata)
@@ -178,11 +175,9 @@ CREATE_TRIES = 3
 @dataclass(eq=False)
 class Memories:
     """Operations on one user's memories. Raises StoreError, EmbedderError, JournalError, ErasurePending and Busy.
-
-    ``create_wait_s``: how long a memory waits to be written while others of its user are learnt or changed.
-    ``after`` gives a time after the user's last erasure, where the clock was set back. ``showing`` knows what sessions
-    were shown; None: nobody does. ``limits``: of what a caller notes at a memory.
-    """
+    ``create_wait_s``: how long a memory waits to be written while others of its user are learnt or changed. ``after``
+    gives a time after the user's last erasure, where the clock was set back. ``showing`` knows what sessions were
+    shown; None: nobody does. ``limits``: of what a caller notes at a memory."""
 
     store: Store
     embedder: Embedder
@@ -202,10 +197,8 @@ class Memories:
     async def create(self, scope: Scope, new: NewMemory, admitted: Admitted | None = None) -> Memory:
         """Store what the API was told; the same user and key is the same memory in a new version, with the metadata it
         had where ``merge_metadata`` and nothing else is told. Raises Denied where both together are beyond the limits.
-        ``admitted``: what the write screen says of the content.
-
-        One after another for each user; what an erasure meets on its way is written after it.
-        """
+        ``admitted``: what the write screen says of the content. One after another for each user; what an erasure meets
+        on its way is written after it."""
         admitted = admitted or Admitted(new.content)
         told = Memory(
             id="",
@@ -257,11 +250,9 @@ class Memories:
 
     async def update(self, scope: Scope, memory_id: str, new: ChangedMemory, told: Admitted | None) -> Memory | None:
         """The memory in a new version, or as it was where nothing changes; None when the scope has none. What was said
-        stays as it was said: a passage is none. ``told``: what the write screen says of a new content.
-
-        One after another with whatever else changes this user's memories. Raises Denied where the key is another's, and
-        where what is there and what is new are beyond the limits.
-        """
+        stays as it was said: a passage is none. ``told``: what the write screen says of a new content. One after
+        another with whatever else changes this user's memories. Raises Denied where the key is another's, and where
+        what is there and what is new are beyond the limits."""
         vector = None if told is None else await self.embedder.embed(unquoted(told.content))
         for _ in range(CREATE_TRIES):
             async with self.holds.held(scope.user, wait_s=self.create_wait_s) as hold_id:
