@@ -193,15 +193,6 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """``total``: of all pages. ``next_cursor``: where to go on; None when this is the last."""
-
-    memories: Sequence[Memory]
-    total: int
-    next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Stats:
     """Figures over a scope's memories. ``hit_rate``: the share of active ones that were put into a prompt at least
     once, from 0 to 1. ``tokens``: estimated, of all contents together. ``by_project``: the most frequent ones, first
@@ -215,8 +206,9 @@ class Stats:
     hit_rate: float
 
 
-def cut(memories: Sequence[Memory], wanted: Wanted) -> Page:
-    """One page of memories that are given newest first, as stores list them. Raises Denied."""
+def cut(memories: Sequence[Memory], wanted: Wanted) -> tuple[Sequence[Memory], int, str | None]:
+    """One page of memories that are given newest first, as stores list them; how many all pages have, and where to go
+    on, None when this is the last. Raises Denied."""
     found = [memory for memory in memories if wanted.takes(memory)]
     rest = found[wanted.offset :]
     if wanted.cursor is not None:
@@ -224,7 +216,7 @@ def cut(memories: Sequence[Memory], wanted: Wanted) -> Page:
         rest = [memory for memory in found if place_of(memory) > (-created_at, memory_id)]
     shown = rest[: wanted.limit]
     following = moment_cursor(shown[-1].created_at, shown[-1].id) if 0 < len(shown) < len(rest) else None
-    return Page(shown, len(found), following)
+    return shown, len(found), following
 
 
 def cursor_of(place: str) -> str:
