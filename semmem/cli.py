@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-from semmem.commands.command import Exit, Failure, report
+from semmem.commands.command import Exit, Failure, Parser, report
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -35,8 +35,9 @@ def _guarded(words: list[str]) -> int:
     from semmem.config import ConfigError
 
     gc.enable()
+    parser = root_parser()
     try:
-        return _run(words)
+        return _run(parser, words)
     except ConfigError as error:
         failure = _of_configuration(error)
     except Failure as failed:
@@ -45,14 +46,11 @@ def _guarded(words: list[str]) -> int:
         raise
     except OSError as error:
         failure = Failure("FAILED", str(error.filename or ""), error.strerror or str(error))
-    report(failure, root_parser().called(words), as_json="--json" in words)
+    report(failure, parser.called(words), as_json="--json" in words)
     return failure.status
 
 
-def _run(words: list[str]) -> int:
-    from semmem.commands.table import root_parser
-
-    parser = root_parser()
+def _run(parser: Parser, words: list[str]) -> int:
     try:
         given = parser.parse_args(words)
     finally:

@@ -155,17 +155,13 @@ class Parser(argparse.ArgumentParser):
         if command.prints:
             self.add_argument("--json", action="store_true", help=f"print {command.prints}{ERRORS_TOO}")
         self.set_defaults(command=command, named=prog, json=False)
-        self._add_inside(command)
-
-    def _add_inside(self, command: Command) -> None:
         if not command.inside:
             return
         parsers = self.add_subparsers(metavar="COMMAND", parser_class=Parser)
         self.named = parsers.choices
         for child in command.inside:
-            prog = f"{self.prog} {child.name}"
             self.inside[child.name] = parsers.add_parser(
-                child.name, aliases=list(child.also), command=child, prog=prog, page=self._page
+                child.name, aliases=list(child.also), command=child, prog=f"{prog} {child.name}", page=page
             )
 
     @property

@@ -170,7 +170,7 @@ def check(path: Path) -> tuple[lines.Header, lines.End]:
     memories = versions = 0
     users: set[str] = set()
     for number, text in _numbered(path):
-        with _at(path, number):
+        try:
             line = lines.read_line(text)
             if (number == 1) != isinstance(line, lines.Header) or end is not None:
                 raise lines.Unreadable("the first line, and no other, says what the file is; nothing follows the last")
@@ -189,6 +189,8 @@ def check(path: Path) -> tuple[lines.Header, lines.End]:
                 users.add(lines.memory_of(line).user)
                 memories += isinstance(line, lines.MemoryLine)
                 versions += isinstance(line, lines.VersionLine)
+        except lines.Unreadable as error:
+            raise BackupError(f"{path} line {number}: {error}; nothing was imported") from None
     if header is None or end is None:
         raise BackupError(f"{path} is not whole: its last line is missing")
     return header, end
@@ -275,14 +277,6 @@ def _numbered(path: Path) -> Iterator[tuple[int, bytes]]:
     """Lines, the first of them number 1. What is longer than any of them may be is not read to its end."""
     with path.open("rb") as file:
         yield from enumerate(iter(lambda: file.readline(lines.LINE_BYTES_MAX + 2), b""), 1)
-
-
-@contextmanager
-def _at(path: Path, number: int) -> Iterator[None]:
-    try:
-        yield
-    except lines.Unreadable as error:
-        raise BackupError(f"{path} line {number}: {error}; nothing was imported") from None
 
 
 # --- where nothing runs ----------------------------------------------------------------------------------------------

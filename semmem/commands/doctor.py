@@ -15,18 +15,16 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from semmem.commands.asking import connected, settings_of
 from semmem.commands.command import Exit, Failure
+from semmem.commands.envoy_reading import EnvoyAdmin, Filter
 from semmem.commands.terminal import answer
 from semmem.config import Settings, examine
 from semmem.request.outcome import Outcome
-
-if TYPE_CHECKING:
-    from semmem.commands.envoy_reading import EnvoyAdmin, Filter
 
 TIMEOUT_S = 5.0
 LAST = 50
@@ -35,8 +33,8 @@ WRONG_SHARE = 0.2
 """From this share on a word that is no good is wrong."""
 
 Totals = dict[str, Counter[str]]
-Seen = tuple["State", str, str]
-"""What became of a link, what was seen there, and what to do about it."""
+Seen = tuple["State", *tuple[str, ...]]
+"""What became of a link, what was seen there, and what to do about it, if anything."""
 
 
 class State(StrEnum):
@@ -101,8 +99,8 @@ class Chain:
         settings, problems = examine(self._given.config, os.environ, here=False)
         name = str(self._given.config or "the defaults")
         if settings is None or problems:
-            return _wrong(f"{problems[0]}", f"semmem check {name} says everything that is wrong")
-        return _works(f"{name}; who is asking: {_identity(settings)}")
+            return State.WRONG, f"{problems[0]}", f"semmem check {name} says everything that is wrong"
+        return State.WORKS, f"{name}; who is asking: {_identity(settings)}"
 
     @cached_property
     def _settings(self) -> Settings:
@@ -118,28 +116,26 @@ class Chain:
             answer = _get(f"{self._health}/healthz")
         except httpx.HTTPError as error:
             remedy = "start it (semmem serve --config FILE), or name its health address with --health"
-            return _wrong(f"{self._health} does not answer ({_said(error)})", remedy)
+            return State.WRONG, f"{self._health} does not answer ({_said(error)})", remedy
         if not answer.is_success or answer.text.strip() != "ok":
-            return _wrong(f"{self._health} is not semmem's health address", "name it with --health")
-        return _works(f"runs; its health address is {self._health}")
+            return State.WRONG, f"{self._health} is not semmem's health address", "name it with --health"
+        return State.WORKS, f"runs; its health address is {self._health}"
 
     def _parts(self) -> Seen:
         try:
             told = _get(f"{self._health}/readyz").json()
             why: dict[str, str] = told.pop("why", {})
         except (httpx.HTTPError, ValueError) as error:
-            return _wrong(f"{self._health}/readyz does not answer ({_said(error)})", "look at semmem's log")
+            return State.WRONG, f"{self._health}/readyz does not answer ({_said(error)})", "look at semmem's log"
         if why:
             name, reason = next(iter(why.items()))
-            return _wrong(f"{name}: {reason}", "semmem's log says more; semmem status asks each part anew")
-        return _works(f"ready: {', '.join(told)}")
+            return State.WRONG, f"{name}: {reason}", "semmem's log says more; semmem status asks each part anew"
+        return State.WORKS, f"ready: {', '.join(told)}"
 
     # --- Envoy -------------------------------------------------------------------------------------------------------
 
     @cached_property
     def _envoy(self) -> EnvoyAdmin:
-        from semmem.commands.envoy_reading import EnvoyAdmin
-
         return EnvoyAdmin(self._given.envoy_admin.rstrip("/"))
 
     def _envoy_answers(self) -> Seen:
@@ -147,35 +143,31 @@ class Chain:
             state = self._envoy.state()
         except httpx.HTTPError as error:
             remedy = "start Envoy, or name its admin page with --envoy-admin (in Kubernetes: kubectl port-forward)"
-            return _wrong(f"{self._given.envoy_admin} does not answer ({_said(error)})", remedy)
+            return State.WRONG, f"{self._given.envoy_admin} does not answer ({_said(error)})", remedy
         except ValueError:
             remedy = "name Envoy's admin page with --envoy-admin"
-            return _wrong(f"{self._given.envoy_admin} is no admin page of Envoy's", remedy)
+            return State.WRONG, f"{self._given.envoy_admin} is no admin page of Envoy's", remedy
         if state != "LIVE":
-            return _wrong(f"its state is {state}", "look at Envoy's log")
-        return _works("serves")
+            return State.WRONG, f"its state is {state}", "look at Envoy's log"
+        return State.WORKS, "serves"
 
     @property
     def _roles(self) -> tuple[str, ...]:
         """Of the filters that there must be: one alone is to hear answers too, or none is, where so configured."""
         return ("mutate", "observe") if self._settings.capture.mode == "observe" else ("mutate",)
 
-    @cached_property
-    def _semmem_filters(self) -> list[Filter]:
-        return self._envoy.filters()
-
     def _filter_of(self, role: str) -> Filter:
-        return next(each for each in self._semmem_filters if each.role == role)
+        return next(each for each in self._envoy.filters if each.role == role)
 
     def _filters(self) -> Seen:
-        found = self._semmem_filters
+        found = self._envoy.filters
         if not found:
-            return _wrong("no ext_proc filter of Envoy's asks semmem", "take both from deploy/envoy.yaml")
+            return State.WRONG, "no ext_proc filter of Envoy's asks semmem", "take both from deploy/envoy.yaml"
         for role in self._roles:
             if all(each.role != role for each in found):
-                return _wrong(f"no filter sends {_SENDS[role]} ({_BY[role]})", "take it from deploy/envoy.yaml")
+                return State.WRONG, f"no filter sends {_SENDS[role]} ({_BY[role]})", "take it from deploy/envoy.yaml"
         wrong = next(filter(None, (_wrong_filter(self._filter_of(role)) for role in self._roles)), None)
-        return wrong or _works(", ".join(each.name for each in found))
+        return wrong or (State.WORKS, ", ".join(each.name for each in found))
 
     def _routes(self) -> Seen:
         served: dict[str, list[str]] = {}
@@ -184,13 +176,13 @@ class Chain:
             on, off = self._envoy.routes_with(each.name)
             if not each.enabled and not on:
                 remedy = "typed_per_filter_config, as the routes of deploy/envoy.yaml have it"
-                return _wrong(f"{each.name} is disabled, and no route switches it on", remedy)
+                return State.WRONG, f"{each.name} is disabled, and no route switches it on", remedy
             served[role] = on if not each.enabled else [f"all but {', '.join(off)}"] if off else ["all"]
         asked, answered = (", ".join(served[role]) for role in (self._roles[0], self._roles[-1]))
         if asked != answered:
             remedy = "switch both filters on for the same routes: what only one of them sees is not learnt from"
-            return _wrong(f"requests of {asked} are sent, and answers of {answered}", remedy)
-        return _works(asked)
+            return State.WRONG, f"requests of {asked} are sent, and answers of {answered}", remedy
+        return State.WORKS, asked
 
     def _cluster(self) -> Seen:
         name = self._filter_of("mutate").cluster
@@ -198,12 +190,12 @@ class Chain:
         hosts = self._envoy.hosts(name)
         if not hosts:
             why = "has no host" if hosts is not None else "is not there"
-            return _wrong(f"Envoy's cluster {name} {why}", f"its address is where semmem listens: {own}")
+            return State.WRONG, f"Envoy's cluster {name} {why}", f"its address is where semmem listens: {own}"
         healthy = [address for address, is_healthy in hosts if is_healthy]
         if not healthy:
             seen = f"no host of Envoy's cluster {name} is healthy: {', '.join(address for address, _ in hosts)}"
-            return _wrong(seen, f"semmem listens at {own} by this configuration; the cluster must speak HTTP/2")
-        return _works(f"{name}: {', '.join(healthy)}")
+            return State.WRONG, seen, f"semmem listens at {own} by this configuration; the cluster must speak HTTP/2"
+        return State.WORKS, f"{name}: {', '.join(healthy)}"
 
     # --- what came by ------------------------------------------------------------------------------------------------
 
@@ -216,12 +208,12 @@ class Chain:
     def _requests(self) -> Seen:
         seen = self._totals.get("semmem_requests_total", Counter()).total()
         if seen:
-            return _works(f"{seen} since semmem started")
+            return State.WORKS, f"{seen} since semmem started"
         if sent := self._envoy.requests():
             on, _ = self._envoy.routes_with(self._filter_of("mutate").name)
             remedy = f"are they POSTs to {', '.join(on) or 'a route with semmem'}?"
-            return _wrong(f"Envoy has had {sent}, and semmem none", remedy)
-        return _unknown("none yet", "send one to Envoy, and ask again")
+            return State.WRONG, f"Envoy has had {sent}, and semmem none", remedy
+        return State.UNKNOWN, "none yet", "send one to Envoy, and ask again"
 
     @cached_property
     def _last(self) -> Counter[str]:
@@ -235,7 +227,7 @@ class Chain:
     def _outcomes(self) -> Seen:
         words = self._last
         if not words:
-            return _unknown("none yet")
+            return State.UNKNOWN, "none yet"
         counted = ", ".join(f"{word} {count}" for word, count in words.most_common(6))
         for word, count in words.most_common():
             if count < WRONG_SHARE * words.total():
@@ -243,8 +235,8 @@ class Chain:
             if word in WRONG_OUTCOMES:
                 what, remedy = WRONG_OUTCOMES[Outcome(word)]
                 remedy = remedy or f"semmem was told to look at: {_identity(self._settings)}"
-                return _wrong(f"{what}: {word} {count} of the last {words.total()}", remedy)
-        return _works(counted)
+                return State.WRONG, f"{what}: {word} {count} of the last {words.total()}", remedy
+        return State.WORKS, counted
 
     def _answers(self) -> Seen:
         turns = self._totals.get("llm_memory_turns_total", Counter())
@@ -254,28 +246,28 @@ class Chain:
             if lost > WRONG_SHARE * turns.total() and lost > turns["answered"]:
                 seen = f"{lost} of {turns.total()} answers were lost, or compressed"
                 remedy = "what the model server answers must be 2xx and whole, in an encoding that semmem reads"
-                return _wrong(seen, remedy)
-            return _works(", ".join(f"{word} {count}" for word, count in turns.items()))
+                return State.WRONG, seen, remedy
+            return State.WORKS, ", ".join(f"{word} {count}" for word, count in turns.items())
         if asked and self._settings.capture.mode == "observe":
             remedy = "is the observe filter on for these routes, and forwarding_namespaces [semmem] in it?"
-            return _wrong(f"{asked} requests were read, and no answer was seen", remedy)
-        return _unknown("none yet")
+            return State.WRONG, f"{asked} requests were read, and no answer was seen", remedy
+        return State.UNKNOWN, "none yet"
 
     def _learning(self) -> Seen:
         batches = self._totals.get("llm_memory_extraction_total", Counter())
         failed = batches["extraction_failed"] + batches["gave_up"]
         if dropped := self._totals.get("semmem_journal_dropped_total", Counter()).total():
-            return _wrong(f"{dropped} halves of turns were lost to a full queue", "the journal is too slow")
+            return State.WRONG, f"{dropped} halves of turns were lost to a full queue", "the journal is too slow"
         if failed > batches.total() / 2:
             remedy = "look at external_models (memory_extraction) and at semmem's log"
-            return _wrong(f"{failed} of {batches.total()} batches failed", remedy)
+            return State.WRONG, f"{failed} of {batches.total()} batches failed", remedy
         at_once = self._totals.get("semmem_at_once_facts_total", Counter())
         facts = self._totals.get("semmem_fact_actions_total", Counter()) + at_once
         if facts.total():
-            return _works(", ".join(f"{word} {count}" for word, count in facts.items()))
+            return State.WORKS, ", ".join(f"{word} {count}" for word, count in facts.items())
         about = "nothing that users said was worth keeping yet" if batches.total() else "nothing was learnt from yet"
         remedy = "say something lasting of yourself, such as: I live in Oslo"
-        return _unknown(about, remedy)
+        return State.UNKNOWN, about, remedy
 
 
 _SENDS = {"mutate": "requests", "observe": "answers"}
@@ -289,31 +281,19 @@ def _wrong_filter(each: Filter) -> Seen | None:
     """What is wrong with how it is configured, in the order in which it would show."""
     mutates = each.role == "mutate"
     if not each.has("failure_mode_allow"):
-        return _wrong(f"{each.name} fails requests when semmem is away", "failure_mode_allow: true")
+        return State.WRONG, f"{each.name} fails requests when semmem is away", "failure_mode_allow: true"
     mode, wanted = ("request_body_mode", "BUFFERED") if mutates else ("response_body_mode", "STREAMED")
     if each.has("processing_mode", mode) != wanted:
-        return _wrong(f"{each.name} does not send {_SENDS[each.role]} whole", f"processing_mode.{mode}: {wanted}")
+        return State.WRONG, f"{each.name} does not send {_SENDS[each.role]} whole", f"processing_mode.{mode}: {wanted}"
     path = "receiving_namespaces" if mutates else "forwarding_namespaces"
     if "semmem" not in (each.has("metadata_options", path, "untyped") or ()):
         remedy = f"metadata_options: {{{path}: {{untyped: [semmem]}}}}"
-        return _wrong(f"{each.name} does not pass on which request an answer is for", remedy)
+        return State.WRONG, f"{each.name} does not pass on which request an answer is for", remedy
     return None
 
 
 def _identity(settings: Settings) -> str:
     return ", then ".join(settings.identity.places) or "nowhere"
-
-
-def _wrong(seen: str, remedy: str) -> Seen:
-    return State.WRONG, seen, remedy
-
-
-def _works(seen: str) -> Seen:
-    return State.WORKS, seen, ""
-
-
-def _unknown(seen: str, remedy: str = "") -> Seen:
-    return State.UNKNOWN, seen, remedy
 
 
 def _get(url: str) -> httpx.Response:

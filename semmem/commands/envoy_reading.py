@@ -6,8 +6,8 @@ controller): filters and routes are looked for everywhere in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import httpx
@@ -41,7 +41,6 @@ class EnvoyAdmin:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._configuration: Json | None = None
 
     def state(self) -> str:
         """One word, LIVE where it serves."""
@@ -50,16 +49,17 @@ class EnvoyAdmin:
             raise ValueError("no state in it")
         return str(answer["state"])
 
+    @cached_property
     def filters(self) -> list[Filter]:
         """Every ext_proc filter that names semmem, or whose cluster is one of those; each once. Others ask others."""
-        found = {each.name: each for each in map(_filter, self._dicts()) if each is not None}
+        found = {each.name: each for each in map(_filter, self._dicts) if each is not None}
         clusters = {each.cluster for each in found.values() if "semmem" in f"{each.name} {each.config}"}
         return [each for each in found.values() if each.cluster in clusters]
 
     def routes_with(self, name: str) -> tuple[list[str], list[str]]:
         """What routes match that switch the filter of this name on, and those that switch it off."""
         on, off = list[str](), list[str]()
-        for entry in self._dicts():
+        for entry in self._dicts:
             own = (entry.get("typed_per_filter_config") or {}).get(name)
             if isinstance(own, dict) and "match" in entry:
                 (off if own.get("disabled") else on).append(_matched(entry["match"]))
@@ -82,25 +82,21 @@ class EnvoyAdmin:
             if "value" in each and each["name"].startswith("http.") and not each["name"].startswith("http.admin.")
         )
 
-    def _dicts(self) -> Iterator[Json]:
-        if self._configuration is None:
-            self._configuration = self._get("/config_dump").json()
-        return _dicts(self._configuration)
+    @cached_property
+    def _dicts(self) -> list[Json]:
+        """Every object of the configuration. Without recursion: it may be deep."""
+        found, left = list[Json](), [self._get("/config_dump").json()]
+        while left:
+            entry = left.pop()
+            if isinstance(entry, dict):
+                found.append(entry)
+                left += reversed(entry.values())
+            elif isinstance(entry, list):
+                left += reversed(entry)
+        return found
 
     def _get(self, path: str, **asked: str) -> httpx.Response:
         return httpx.get(self._url + path, params=asked, timeout=TIMEOUT_S, trust_env=False).raise_for_status()
-
-
-def _dicts(told: Any) -> Iterator[Json]:
-    """Every object in a document. Without recursion: a configuration may be deep."""
-    left = [told]
-    while left:
-        entry = left.pop()
-        if isinstance(entry, dict):
-            yield entry
-            left += reversed(entry.values())
-        elif isinstance(entry, list):
-            left += reversed(entry)
 
 
 def _filter(entry: Json) -> Filter | None:

@@ -353,16 +353,12 @@ def shown_receipt(told: Told) -> Iterator[str]:
     for name, number in told.get("receipt", {}).items():
         if number and name != "memories":
             yield f"{number} {COUNTED.get(name, name)}"
-    if "purged" in told:
-        yield _on_disk(told)
+    if told.get("purged"):
+        yield f"the files were rewritten in {told['purge_seconds']} s: nothing of it is on this disk"
+    elif "purged" in told:
+        yield "a server keeps it on its disk until it compacts or vacuums; it is in no answer any more"
     if told.get("pending"):
         yield _pending(told)
-
-
-def _on_disk(told: Told) -> str:
-    if told["purged"]:
-        return f"the files were rewritten in {told['purge_seconds']} s: nothing of it is on this disk"
-    return "a server keeps it on its disk until it compacts or vacuums; it is in no answer any more"
 
 
 def _pending(told: Told) -> str:

@@ -19,7 +19,6 @@ from semmem.config import Settings
 
 # --- completion ------------------------------------------------------------------------------------------------------
 
-
 FILES = "\0files"
 """In the place of words: any file."""
 
@@ -36,13 +35,6 @@ def _values(action: argparse.Action) -> Sequence[str]:
     if action.choices is not None:
         return [str(choice) for choice in action.choices]
     return [FILES] if action.type is Path else []
-
-
-def _waiting(parser: Parser) -> Iterator[tuple[str, Sequence[str]]]:
-    """Options that wait for a value, with what it may be."""
-    for action in parser.shown_actions:
-        if action.option_strings and action.nargs != 0:
-            yield from ((name, _values(action)) for name in action.option_strings)
 
 
 # --- bash and zsh ----------------------------------------------------------------------------------------------------
@@ -65,9 +57,12 @@ def _steps(root: Parser) -> Iterator[tuple[str, str]]:
 
 
 def _places(root: Parser) -> Iterator[str]:
+    """Where an option waits for its value, and behind a command."""
     for parser in root.everything:
-        for option, values in _waiting(parser):
-            yield f"{shlex.quote(f'{parser.prog}:{option}')}) {_assigned(values)};;"
+        for action in parser.shown_actions:
+            if action.nargs != 0:
+                options = (shlex.quote(f"{parser.prog}:{name}") for name in action.option_strings)
+                yield from (f"{option}) {_assigned(_values(action))};;" for option in options)
         yield f"{shlex.quote(parser.prog)}:*) {_assigned(_words(parser))};;"
 
 

@@ -15,20 +15,7 @@ from functools import partial
 
 from msgspec import Struct, structs
 
-from semmem.compression.cutting import (
-    cut,
-    digest_of,
-    gone_of,
-    kept_of,
-    may_part,
-    parts_of,
-    places_of,
-    replaceable,
-    start_behind,
-    tokens_of,
-    users_before,
-    users_of,
-)
+from semmem.compression import cutting
 from semmem.compression.extractive import rendered
 from semmem.compression.making import Job
 from semmem.dialects import Malformed
@@ -121,7 +108,7 @@ class Compressor(Feature):
         await self._long(long, pending.asker.allowed)
 
     async def _long(self, long: _Long, allowed: Permission) -> None:
-        start = cut(long.elements, turns_kept=self.rules.turns_kept)
+        start = cutting.cut(long.elements, turns_kept=self.rules.turns_kept)
         if start is None:
             self.announce(LongRequest(UNFIT))
             return
@@ -132,7 +119,7 @@ class Compressor(Feature):
             self.announce(LongRequest(LATE))
             return
         fitting = [state for state in states if self._fits(state, long.elements)]
-        turns = users_of(long.pending.said)
+        turns = cutting.users_of(long.pending.said)
         if allowed.store and not (turn.opened is not None and turn.opened.resumed):
             self._order(long, start, turns, fitting)
         if not allowed.read:
@@ -155,10 +142,10 @@ class Compressor(Feature):
 
     def _fits(self, state: SessionState, elements: Sequence[Element]) -> bool:
         """Whether these begin with what the state stands for, and may be parted behind it."""
-        start = start_behind(elements, state.replaced)
-        if start is None or not may_part(elements, start, turns_kept=self.rules.turns_kept):
+        start = cutting.start_behind(elements, state.replaced)
+        if start is None or not cutting.may_part(elements, start, turns_kept=self.rules.turns_kept):
             return False
-        return digest_of(elements, replaceable(elements, start)) == state.digest
+        return cutting.digest_of(elements, cutting.replaceable(elements, start)) == state.digest
 
     def _chosen(self, turn_id: str, user: str, turns: int, fitting: Sequence[SessionState]) -> SessionState | None:
         """The state that the turn's first request had; the newest that is of an earlier turn, if this is the first."""
@@ -171,12 +158,12 @@ class Compressor(Feature):
 
     def _replace(self, state: SessionState, long: _Long) -> None:
         elements, pending = long.elements, long.pending
-        places = replaceable(elements, start_behind(elements, state.replaced) or 0)
+        places = cutting.replaceable(elements, cutting.start_behind(elements, state.replaced) or 0)
         text = rendered(state.state, lambda inside: self.fence.mark(state.user, inside))
-        gone, before = gone_of(pending.said, elements, places), sum(long.tokens)
+        gone, before = cutting.gone_of(pending.said, elements, places), sum(long.tokens)
         after = before - sum(long.tokens[place] for place in places) + estimate_tokens(text)
         pending.replacement, pending.gone = Replacement(places, text), gone
-        pending.question = structs.replace(pending.question, conversation=kept_of(pending.said, gone))
+        pending.question = structs.replace(pending.question, conversation=cutting.kept_of(pending.said, gone))
         counted = ("compressed", len(places)), ("compressed_from_tokens", before), ("compressed_to_tokens", after)
         pending.notes = (*pending.notes, *counted)
         self.announce(LongRequest(COMPRESSED, before, after))
@@ -185,13 +172,14 @@ class Compressor(Feature):
 
     def _order(self, long: _Long, start: int, turns: int, fitting: Sequence[SessionState]) -> None:
         """Have a state made, unless the newest is of a few turns ago, or the state would hardly be shorter."""
-        if fitting and turns - fitting[0].turns < self.rules.renew_turns:
+        newest = fitting[0] if fitting else None
+        if newest is not None and turns - newest.turns < self.rules.renew_turns:
             return
         elements, turn, pending = long.elements, long.pending.turn, long.pending
-        places = replaceable(elements, start)
+        places = cutting.replaceable(elements, start)
         if sum(long.tokens[place] for place in places) < WORTH_TIMES * self.rules.state_tokens_max:
             return
-        parts, is_whole = parts_of(elements, places, fitting[0] if fitting else None, self.rules.source_chars_max)
+        parts, is_whole = cutting.parts_of(elements, places, newest, self.rules.source_chars_max)
         if not parts:
             return
         self.order(
@@ -199,12 +187,12 @@ class Compressor(Feature):
                 user=turn.scope.user,
                 session=turn.scope.session or "",
                 replaced=len(places),
-                digest=digest_of(elements, places),
+                digest=cutting.digest_of(elements, places),
                 turns=turns,
                 at=pending.question.now,
                 parts=parts,
-                said=places_of(turn, users_before(pending.said, elements, start)),
-                before=None if is_whole else fitting[0].state,
+                said=cutting.places_of(turn, cutting.users_before(pending.said, elements, start)),
+                before=None if is_whole or newest is None else newest.state,
             )
         )
 
@@ -212,7 +200,7 @@ class Compressor(Feature):
 def _read(pending: PendingRequest, turn_id: str) -> _Long:
     """To estimate tokens takes as long as to read elements. Raises Malformed."""
     elements = pending.request.parsed.elements()
-    return _Long(pending, turn_id, elements, [tokens_of([element]) for element in elements])
+    return _Long(pending, turn_id, elements, [cutting.tokens_of([element]) for element in elements])
 
 
 # --- the states that sessions have -----------------------------------------------------------------------------------
@@ -226,13 +214,9 @@ class _Entry(Struct, frozen=True):
 
 class KnownStates:
     """Reads states, and keeps those of the ``sessions_max`` sessions asked for last, each for ``refresh_s`` seconds:
-    another replica may have made a newer one. That there is none is kept as long.
-
-    What was read, or made, before a user is forgotten and arrives afterwards is neither kept nor told.
-
-    And which state the first request of a turn was given, by the number that the state has (0: none); of the
-    ``turns_max`` turns seen last.
-    """
+    another replica may have made a newer one. That there is none is kept as long. What was read, or made, before a user
+    is forgotten and arrives afterwards is neither kept nor told. And which state the first request of a turn was given,
+    by the number that the state has (0: none); of the ``turns_max`` turns seen last."""
 
     def __init__(self, records: SessionStates, *, sessions_max: int, refresh_s: float, turns_max: int = 10_000) -> None:
         self._records = records

@@ -9,7 +9,7 @@ they were said.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import groupby
 from math import sqrt
 
@@ -18,7 +18,7 @@ from msgspec import Struct
 from semmem.compression.cutting import Part
 from semmem.extraction.lasting.classifier import judge
 from semmem.extraction.lasting.clauses import clauses, squeezed
-from semmem.extraction.lasting.features import Clause, features
+from semmem.extraction.lasting.features import features
 from semmem.extraction.rules import is_decision
 from semmem.extraction.voice.hearing import heard
 from semmem.memory import Role
@@ -86,28 +86,22 @@ def extracted(
     the comparison of sentences. ``written``: what a model made of them, as far as it is made of their words, goes
     first. ``before``: what stood for what was said before them."""
     found = _sentences(parts, before)
-    chosen, topic = list[_Sentence](), ""
+    wanted, chosen, topic = list[_Sentence](), list[_Sentence](), ""
     room = tokens_max - FRAME_TOKENS
     if written is not None:
         told = SourceText("\n".join([*(part.text for part in parts), *told_lines(before)]))
         topic = _usable(written.topic, told)
-        chosen = [each for each in _as_sentences(written, len(found)) if _usable(each.text, told)]
+        wanted = [each for each in _as_sentences(written, len(found)) if _usable(each.text, told)]
     topic = topic or (before.topic if before else "") or _topic(parts)
     topic = topic if line_tokens(topic) <= room else ""
     room -= line_tokens(topic) if topic else 0
-    chosen, room = _fitting(chosen, room)
-    return _state(topic, _filled(chosen, found, room, answers_room=int(ANSWERS_SHARE * tokens_max)))
-
-
-def _fitting(wanted: Sequence[_Sentence], room: int) -> tuple[list[_Sentence], int]:
-    """The first that have room, and the room that is left."""
-    kept = list[_Sentence]()
     for each in wanted:
-        cost = line_tokens(each.text)
-        if cost <= room:
-            kept.append(each)
+        if (cost := line_tokens(each.text)) <= room:
+            chosen.append(each)
             room -= cost
-    return kept, room
+    filled = _filled(chosen, found, room, answers_room=int(ANSWERS_SHARE * tokens_max))
+    in_order = sorted(filled, key=lambda each: each.at)
+    return CurrentState(topic, **{kind: tuple(each.text for each in in_order if each.kind == kind) for kind in KINDS})
 
 
 def _filled(chosen: list[_Sentence], found: Sequence[_Sentence], room: int, *, answers_room: int) -> list[_Sentence]:
@@ -131,13 +125,9 @@ def _filled(chosen: list[_Sentence], found: Sequence[_Sentence], room: int, *, a
     return [each for each in chosen if not any(other.at > each.at and each.repeats(other) for other in chosen)]
 
 
-def _state(topic: str, chosen: Iterable[_Sentence]) -> CurrentState:
-    in_order = sorted(chosen, key=lambda each: each.at)
-    told = {kind: tuple(each.text for each in in_order if each.kind == kind) for kind in KINDS}
-    return CurrentState(topic, **told)
-
-
-KINDS = ("decisions", "facts", "answers", "open")
+LABELS = {"decisions": "Decided", "facts": "Told", "answers": "Answered", "open": "Open"}
+"""How a line of each kind begins."""
+KINDS = tuple(LABELS)
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -173,7 +163,7 @@ def _of_user(text: str, *, unanswered: bool) -> Iterator[tuple[str, str, float]]
     pairs = zip(found, judged, strict=True)
     for _, some in groupby(pairs, key=lambda pair: pair[0].sentence):
         sentence = list(some)
-        said = _written(written, [clause for clause, _ in sentence])
+        said = written[sentence[0][0].start : sentence[-1][0].end].strip(" ,;–—-(")
         lasting = max(judgement.lasting for _, judgement in sentence)
         asks = sentence[-1][0].asked
         if asks:
@@ -182,10 +172,6 @@ def _of_user(text: str, *, unanswered: bool) -> Iterator[tuple[str, str, float]]
             yield said, "decisions", lasting + _DECISION
         else:
             yield said, "facts", lasting
-
-
-def _written(text: str, sentence: Sequence[Clause]) -> str:
-    return text[sentence[0].start : sentence[-1].end].strip(" ,;–—-(")
 
 
 def _of_assistant(text: str) -> Iterator[tuple[str, str, float]]:
@@ -253,13 +239,8 @@ def lines(state: CurrentState) -> Iterator[str]:
     """Topic, decisions, what was said, what was answered, what is open: one line each."""
     if state.topic:
         yield f"- Topic: {neutralise(state.topic)}"
-    for label, said in (
-        ("Decided", state.decisions),
-        ("Told", state.facts),
-        ("Answered", state.answers),
-        ("Open", state.open),
-    ):
-        yield from (f"- {label}: {line}" for each in said if (line := neutralise(each)))
+    for kind, label in LABELS.items():
+        yield from (f"- {label}: {line}" for each in getattr(state, kind) if (line := neutralise(each)))
 
 
 def line_tokens(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
@@ -126,9 +127,7 @@ class Making:
         """What the model leaves room for is filled by rules: it may have lost a number that somebody asks for."""
         written: CurrentState | None = None
         if self.writer is not None:
-            try:
+            with suppress(ModelError):
                 written = await self.writer.write(job.parts, job.before)
-            except ModelError:
-                written = None
         state = await self.work.run(extracted, job.parts, written, job.before, self.tokens_max, budget_s=self.budget_s)
         return state, RULES if written is None else MODEL

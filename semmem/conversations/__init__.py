@@ -1,5 +1,5 @@
 """What is kept of conversations, only where that is wanted: who said what, which model answered, which tools it called.
 
-``tap`` makes halves of requests and of their answers, ``transcript`` writes a conversation out for a person or a
-program. Halves are written in batches by ``background.ConversationWriter``, away from requests and answers.
+``tap`` makes halves of requests and of their answers, which ``background.ConversationWriter`` writes in batches, away
+from both.
 """

@@ -46,9 +46,12 @@ class Tap:
         the conversation has all that the request adds to a history. ``claim``: see Step."""
         results, spoken = new_results(conversation.messages)
         name = "" if spoken else step_name(conversation.previous_id or "", [message.text for _, message in results])
-        kept = whole and not earlier and len(results) <= RESULTS_MAX and self._keeps_all(conversation.messages)
-        number = FIRST_ANSWER + 2 * _answered_calls(conversation.messages)
-        step = Step(name, number, at, _whole(conversation, kept), claim)
+        kept = Whole.NO
+        if whole and not earlier and len(results) <= RESULTS_MAX and self._keeps_all(conversation.messages):
+            kept = Whole.GOES_ON if conversation.previous_id else Whole.BEGINS
+        since = conversation.messages[_last(conversation.messages, Role.USER) + 1 :]
+        number = FIRST_ANSWER + 2 * sum(message.role is Role.TOOL for message in since)
+        step = Step(name, number, at, kept, claim)
         messages = tuple(self._result(number, message, at) for number, message in results[-RESULTS_MAX:])
         after = bounded(conversation.previous_id) or ""
         self._add(SaidHalf(turn_id, step, messages, tuple(earlier), after))
@@ -107,20 +110,8 @@ def new_results(messages: Sequence[Message]) -> tuple[list[tuple[int, Message]],
     return found, user >= 0
 
 
-def _answered_calls(messages: Sequence[Message]) -> int:
-    """How many tools spoke since the user did."""
-    user = _last(messages, Role.USER)
-    return sum(message.role is Role.TOOL for message in messages[user + 1 :])
-
-
 def _last(messages: Sequence[Message], role: Role) -> int:
     return next((at for at in reversed(range(len(messages))) if messages[at].role is role), -1)
-
-
-def _whole(conversation: Conversation, kept: bool) -> int:
-    if not kept:
-        return Whole.NO
-    return Whole.GOES_ON if conversation.previous_id else Whole.BEGINS
 
 
 def _is_storable(text: str) -> bool:

@@ -7,8 +7,6 @@ from urllib.parse import quote
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path, whatever is in it.
-
-    Dots are escaped as well: HTTP clients take "." and ".." for steps, so that DELETE of the memory "." would be
-    DELETE of all memories."""
+    """A name as one segment of a path, whatever is in it. Dots are escaped as well: HTTP clients take "." and ".." for
+    steps, so that DELETE of the memory "." would be DELETE of all memories."""
     return quote(name, safe="").replace(".", "%2E")

@@ -105,10 +105,9 @@ TOKEN_CHARS_MAX = 2048
 @dataclass(eq=False)
 class Tokens:
     """Those that an administrator makes: shown once, kept as a hash, revoked at any time. Raises JournalError.
-
     ``semmem_ID_SECRET`` or ``semmem_ID_SECRET.USER``: the user that a token is bound to is in the token itself, in
-    base64, so that no name is kept here after an erasure. 256 random bits need no slow hash (NIST SP 800-63B, 5.1.2.2).
-    """
+    base64, so that no name is kept here after an erasure. 256 random bits need no slow hash (NIST SP 800-63B,
+    5.1.2.2)."""
 
     records: TokenRecords
     _: KW_ONLY

@@ -46,9 +46,7 @@ class SwitchRecords(Protocol):
 @dataclass(eq=False)
 class SwitchDesk:
     """``known``: what requests obey; ``refresh`` brings it up to date. ``entries_max``: users and groups together.
-
-    Raises JournalError.
-    """
+    Raises JournalError."""
 
     records: SwitchRecords
     known: Switches
@@ -74,7 +72,6 @@ class SwitchesShown(TypedDict):
 
 
 def words(switch: Switch) -> SwitchesShown:
-    """As the API shows it: on, off, or null for what is not said."""
     return {"reading": WORDS[switch.reading], "storing": WORDS[switch.storing]}
 
 

@@ -100,10 +100,8 @@ class Purging:
 
     async def run(self) -> bool:
         """Everything removed before this call has left the files when it returns; False when some removed rows stay
-        until a server compacts.
-
-        Raises the first error of a part (StoreError, JournalError) when all have been tried: nothing is promised then.
-        """
+        until a server compacts. Raises the first error of a part (StoreError, JournalError) when all have been tried:
+        nothing is promised then."""
         before = self._begun
         async with self._turn:
             if self._last[0] <= before:  # no purge that began after this call has ended
@@ -160,7 +158,8 @@ def create_api(
         # All of it is read, once: stores have no order of their own, and do so for any page.
         everything = await memories.store.list(scope, types=types or [], limit=ROWS_MAX, vectors=False)
         page = None if cursor is not None else wanted.offset // number + 1
-        told = as_shown(MemoriesShown, cut(everything, wanted), limit=number, offset=wanted.offset, page=page)
+        found, total, behind = cut(everything, wanted)
+        told = as_shown(MemoriesShown, wanted, memories=found, total=total, page=page, next_cursor=behind)
         if uses is not None:
             told["stats"] = stats(everything, uses)
             for each in told["memories"]:

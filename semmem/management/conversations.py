@@ -2,22 +2,23 @@
 title, tag, remove, export."""
 
 import json
+import re
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
-from semmem.conversations.transcript import markdown
 from semmem.management import conversation_shapes as shapes
 from semmem.management.access import Act
 from semmem.management.problems import OF_USER, Denied
 from semmem.management.routes import Owner, Reader, SessionId, UserId, existing, one_or_everybody, refuses, scope_in
-from semmem.management.shown import ATTRIBUTES, as_shown, cursor_of, moment_cursor, moment_told, place_told
-from semmem.memory import Scope, ToolCall
+from semmem.management.shown import ATTRIBUTES, as_shown, at, cursor_of, moment_cursor, moment_told, place_told
+from semmem.memory import Role, Scope, ToolCall
 from semmem.ports.continuing import IDLE
 from semmem.ports.conversations import (
     ConversationLimits,
@@ -47,12 +48,9 @@ _TEXTS = ("tool_call_id", "model_asked", "model", "backend", "response_id", "fin
 
 @dataclass(eq=False)
 class Conversations:
-    """Raises JournalError and Denied.
-
-    ``settle`` writes what waits in this process; ``after`` gives a time after the user's last erasure, where the clock
-    was set back. ``recording``: whether anything is added but by import. ``forgotten`` is told whose conversation is
-    gone, and which.
-    """
+    """Raises JournalError and Denied. ``settle`` writes what waits in this process; ``after`` gives a time after the
+    user's last erasure, where the clock was set back. ``recording``: whether anything is added but by import.
+    ``forgotten`` is told whose conversation is gone, and which."""
 
     records: ConversationRecords
     limits: ConversationLimits
@@ -242,7 +240,7 @@ class Conversations:
         if form == "json":
             whole = as_shown(shapes.WholeConversation, kept, conversation=kept, messages=messages)
             return Response(json.dumps(whole), media_type="application/json")
-        text = "".join(markdown(kept, messages))
+        text = "".join(_markdown(kept, messages))
         return Response(text.encode("utf-8", "replace"), media_type=MARKDOWN)
 
 
@@ -279,3 +277,43 @@ def _seconds(moment: datetime | None) -> float | None:
 
 def _missing() -> Denied:
     return Denied("NOT_FOUND", "no such conversation")
+
+
+# --- one written out for a person -------------------------------------------------------------------------------------
+
+SPEAKERS = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
+CUT = "[cut here: longer than is kept]"
+_FENCE = re.compile("`{3,}")
+
+
+def _markdown(kept: KeptConversation, messages: Sequence[KeptMessage]) -> Iterator[str]:
+    """Title, dates, and each message under its speaker; results and calls of tools as code."""
+    yield f"# {_line(kept.title) or 'Conversation'}\n\n"
+    yield f"- Began: {_time(kept.created_at)}\n- Last added to: {_time(kept.updated_at)}\n"
+    if kept.scope.project:
+        yield f"- Project: {_line(kept.scope.project)}\n"
+    if kept.tags:
+        yield f"- Tags: {', '.join(_line(tag) for tag in kept.tags)}\n"
+    for message in messages:
+        model = message.model or message.model_asked
+        by = f", {_line(model)}" if message.role is Role.ASSISTANT and model else ""
+        yield f"\n## {SPEAKERS[message.role]}{by} ({_time(message.at)})\n"
+        if message.content:
+            yield f"\n{_code(message.content) if message.role is Role.TOOL else message.content}\n"
+        if message.cut:
+            yield f"\n{CUT}\n"
+        for call in message.calls:
+            yield f"\nCalls `{_line(call.name).replace('`', '')}`:\n\n{_code(call.arguments)}\n"
+
+
+def _code(text: str) -> str:
+    """Fenced by more marks than stand together in it."""
+    fence = "`" * max(3, 1 + max((len(found) for found in _FENCE.findall(text)), default=0))
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+_time = partial(at, to="seconds")

@@ -2,7 +2,6 @@
 consolidation, summaries, reflections; and the routes for it."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 
@@ -50,7 +49,7 @@ from semmem.ports.events import Announce, MemoriesRemoved, nobody_listens
 from semmem.ports.memory_records import MemoryRecords, Uses
 from semmem.ports.store import Store, list_all
 from semmem.retrieval.context import estimate_tokens
-from semmem.upkeep.consolidation import Consolidator, Group
+from semmem.upkeep.consolidation import Consolidator
 from semmem.upkeep.model_writing import Written
 from semmem.upkeep.reflections import Reflector, withdraw
 from semmem.upkeep.summaries import Summariser
@@ -189,11 +188,9 @@ class UndoneShown(TypedDict):
 
 @dataclass(eq=False)
 class Curation:
-    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and Denied.
-
-    MemoriesRemoved is announced. ``hold_wait_s``: how long a call waits for a batch or another call that is at work on
-    the same user's memories. ``holds``: shared with whoever else changes memories in this process.
-    """
+    """Raises StoreError, JournalError, EmbedderError, ModelUnavailable, Busy, and Denied. MemoriesRemoved is announced.
+    ``hold_wait_s``: how long a call waits for a batch or another call that is at work on the same user's memories.
+    ``holds``: shared with whoever else changes memories in this process."""
 
     store: Store
     records: MemoryRecords
@@ -228,7 +225,7 @@ class Curation:
 
     async def release(self, scope: Owner, memory_id: MemoryId) -> Released:
         """Let a quarantined memory be retrieved."""
-        async with self._held(scope.user) as hold_id:
+        async with self.holds.held(scope.user, wait_s=self.hold_wait_s) as hold_id:
             memory = existing(await self.store.get(scope, memory_id), missing(memory_id))
             if memory.status is not MemoryStatus.QUARANTINED or memory.embedding is None:
                 raise Denied("NOT_QUARANTINED", "only a quarantined memory can be released")
@@ -240,7 +237,7 @@ class Curation:
     async def undo(self, scope: Owner, memory_id: MemoryId) -> UndoneShown:
         """Take back that a standing memory ended or changed with this one, or that its user asked to forget it: what
         was known before is known again."""
-        async with self._held(scope.user) as hold_id:
+        async with self.holds.held(scope.user, wait_s=self.hold_wait_s) as hold_id:
             memory = await self.store.get(scope, memory_id)
             try:
                 undone = None if memory is None else await self.undoing.undo(memory, hold=hold_id, now=self.clock())
@@ -254,10 +251,10 @@ class Curation:
         """Merge what says the same."""
         scope, superseded = scope_in(which, request, Act.WRITE), 0
         if which.dry_run:
-            groups = await self._duplicates(scope)
+            groups = await self.consolidator.groups(await list_all(self.store, scope), self.clock())
         else:
-            async with self._held(scope.user) as hold_id:
-                groups = await self._duplicates(scope)
+            async with self.holds.held(scope.user, wait_s=self.hold_wait_s) as hold_id:
+                groups = await self.consolidator.groups(await list_all(self.store, scope), self.clock())
                 superseded = await self.consolidator.merge(groups, hold_id=hold_id, now=self.clock())
             self.announce(MemoriesRemoved(MERGED, superseded))
         return as_shown(
@@ -302,7 +299,7 @@ class Curation:
         elif not which.dry_run:
             raise _no_model(f"{candidates} memories could be reflected on")
         if not which.dry_run:
-            async with self._held(scope.user) as hold_id:
+            async with self.holds.held(scope.user, wait_s=self.hold_wait_s) as hold_id:
                 everything = await list_all(self.store, Scope(scope.user))
                 withdrawn = await withdraw(self.store, self.records, everything, hold_id=hold_id, now=now)
                 created = [
@@ -318,20 +315,13 @@ class Curation:
         if not summaries:
             return []
         created: list[tuple[Memory, int]] = []
-        async with self._held(user) as hold_id:
+        async with self.holds.held(user, wait_s=self.hold_wait_s) as hold_id:
             for summary in summaries:
                 memory = await self.summariser.replace(summary, hold_id=hold_id, now=self.clock())
                 if memory is not None:
                     self.announce(MemoriesRemoved(SUMMARISED, len(summary.of)))
                     created.append((memory, _tokens(summary.of) - _tokens([memory])))
         return created
-
-    async def _duplicates(self, scope: Scope) -> Sequence[Group]:
-        return await self.consolidator.groups(await list_all(self.store, scope), self.clock())
-
-    def _held(self, user: str) -> AbstractAsyncContextManager[str]:
-        """Nobody else learns or changes the user's memories inside. Raises Busy."""
-        return self.holds.held(user, wait_s=self.hold_wait_s)
 
 
 def _no_model(found: str) -> Denied:

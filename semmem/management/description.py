@@ -67,10 +67,8 @@ class Described(FastAPI):
 
     async def _tell(self, _request: Request) -> Response:
         """Made beside the event loop: it takes a tenth of a second and more, the first time."""
-        return Response(await asyncio.to_thread(self._written), media_type="application/json")
-
-    def _written(self) -> bytes:
-        return json.dumps(self.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+        told = await asyncio.to_thread(lambda: json.dumps(self.openapi(), ensure_ascii=False, separators=(",", ":")))
+        return Response(told, media_type="application/json")
 
     def openapi(self) -> Json:
         """The description, made when it is first asked for. Its readers leave it as it is."""

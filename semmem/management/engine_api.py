@@ -62,9 +62,7 @@ class DeploymentStatus(TypedDict):
 @dataclass(frozen=True, slots=True)
 class Reload:
     """How one reading of the configuration ended: ``applied``, ``unchanged``, or ``refused`` with every problem.
-
-    ``changed``: the keys that now have another value. ``digest``: of the configuration that is in effect after it.
-    """
+    ``changed``: the keys that now have another value. ``digest``: of the configuration that is in effect after it."""
 
     outcome: str
     at: str

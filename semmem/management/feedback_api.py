@@ -51,9 +51,7 @@ class FeedbackShown(TypedDict):
 @dataclass(eq=False)
 class FeedbackDesk:
     """``refresh``: what was kept is obeyed here at once. ``entries_max``: memories with votes, of all users together.
-
-    Raises StoreError and JournalError. FeedbackGiven is announced.
-    """
+    Raises StoreError and JournalError. FeedbackGiven is announced."""
 
     store: Store
     records: FeedbackRecords

@@ -84,21 +84,18 @@ class Heard:
             self._is_json = self._fits = headers.get(b"content-type") == b"application/json"
             self.is_replayed = b"idempotency-replayed" in headers
         elif message["type"] == "http.response.body":
-            self._hear(message)
+            if self._fits:
+                self._body += message.get("body", b"")
+            self.is_whole = not message.get("more_body", False)
+            if len(self._body) > self._bytes_max:
+                self._fits = False
+                self._body.clear()
         if self._waiting is None:
             await self._send(message)
             return
         self._waiting.append(message)
         if not self._fits:
             await self.release()
-
-    def _hear(self, message: Message) -> None:
-        if self._fits:
-            self._body += message.get("body", b"")
-        self.is_whole = not message.get("more_body", False)
-        if len(self._body) > self._bytes_max:
-            self._fits = False
-            self._body.clear()
 
     async def release(self) -> None:
         """Let go what waits, and what comes. Idempotent."""

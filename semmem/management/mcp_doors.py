@@ -207,10 +207,8 @@ class Tools:
 
 
 def tools_of(api: ASGIApp, *, body_bytes_max: int) -> Tools:
-    """Tools whose calls are answered by ``api``, an ASGI application.
-
-    Each request stands for itself, so any replica may get it. Host and Origin are the door's business.
-    """
+    """Tools whose calls are answered by ``api``, an ASGI application. Each request stands for itself, so any replica
+    may get it. Host and Origin are the door's business."""
 
     async def call(context: Context, method: str, path: str, asked: Mapping[str, Any]) -> httpx.Response:
         request: Any = context.request_context.request
@@ -223,7 +221,8 @@ def tools_of(api: ASGIApp, *, body_bytes_max: int) -> Tools:
             return await http.request(method, path, **asked)
 
     server = memory_server(call)
-    quieten(logging.getLogger("mcp"))
+    sdk = logging.getLogger("mcp")
+    sdk.propagate, sdk.handlers = False, [_WithoutWords()]
     application = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
@@ -258,13 +257,6 @@ class _WithoutWords(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         failure = record.exc_info[0] if record.exc_info else None
         log.log(record.levelno, "the tools' SDK: %s in %s", failure.__name__ if failure else "a message", record.name)
-
-
-def quieten(logger: logging.Logger) -> None:
-    """What it and those below it log loses its words. Idempotent."""
-    logger.propagate = False
-    if not any(isinstance(handler, _WithoutWords) for handler in logger.handlers):
-        logger.addHandler(_WithoutWords())
 
 
 async def serve_stdio(url: str, token: str, user: str | None) -> None:

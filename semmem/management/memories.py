@@ -75,10 +75,8 @@ class WriteScreen:
     announce: Announce = nobody_listens
 
     def judge(self, content: str, *, key: str | None, override: bool) -> Admitted:
-        """A text that is kept is kept as it came. Raises Denied with the screen's word for one that is not.
-
-        With a key nothing is quarantined: it would take the place of what is known under the key, unseen.
-        """
+        """A text that is kept is kept as it came. Raises Denied with the screen's word for one that is not. With a key
+        nothing is quarantined: it would take the place of what is known under the key, unseen."""
         verdict = self.screen(content)
         if verdict.outcome is Ruling.KEEP:
             return Admitted(content)
@@ -93,9 +91,6 @@ class WriteScreen:
         if verdict.outcome is Ruling.QUARANTINE:
             return Admitted(verdict.content, MemoryStatus.QUARANTINED, {QUARANTINED: verdict.reason})
         return Admitted(verdict.content)
-
-
-_OF_THE_OLD = (PROVISIONAL, UNSETTLED, RELEASED, CHANGES_STANDING)
 
 
 class NewMemory(Body):
@@ -128,17 +123,20 @@ class ChangedMemory(Body):
     override_screen: Switch = False
 
 
-def changed(old: Memory, new: ChangedMemory, told: Admitted | None, vector: Vector | None, *, now: float) -> Memory:
-    """The next version; ``old`` itself when nothing is different. ``told``: what the write screen says of a content.
+OF_THE_OLD = (PROVISIONAL, UNSETTLED, RELEASED, CHANGES_STANDING)
+"""Notes that a new content does not keep."""
 
-    A new content is the API's word: no batch has to confirm it, it is in doubt beside no other memory, it is no change
+
+def changed(old: Memory, new: ChangedMemory, told: Admitted | None, vector: Vector | None, *, now: float) -> Memory:
+    """The next version; ``old`` itself when nothing is different. ``told``: what the write screen says of a content. A
+    new content is the API's word: no batch has to confirm it, it is in doubt beside no other memory, it is no change
     that could be undone, and what was allowed of the old one is not allowed of it. What is quarantined or superseded
     stays so, and so does what semmem itself noted."""
     metadata = merged(old.metadata, new.metadata, keep=new.merge_metadata)
     content = old.content if told is None else told.content
     is_new = content != old.content
     if told is not None and is_new:
-        metadata = {name: value for name, value in metadata.items() if name not in _OF_THE_OLD} | told.metadata
+        metadata = {name: value for name, value in metadata.items() if name not in OF_THE_OLD} | told.metadata
     expires_at = old.expires_at if new.expires_at is None else new.expires_at.timestamp()
     never_expires = "expires_at" in new.model_fields_set and new.expires_at is None
     next_one = replace(
@@ -177,11 +175,9 @@ CREATE_TRIES = 3
 @dataclass(eq=False)
 class Memories:
     """Operations on one user's memories. Raises StoreError, EmbedderError, JournalError, ErasurePending and Busy.
-
-    ``create_wait_s``: how long a memory waits to be written while others of its user are learnt or changed.
-    ``after`` gives a time after the user's last erasure, where the clock was set back. ``showing`` knows what sessions
-    were shown; None: nobody does. ``limits``: of what a caller notes at a memory.
-    """
+    ``create_wait_s``: how long a memory waits to be written while others of its user are learnt or changed. ``after``
+    gives a time after the user's last erasure, where the clock was set back. ``showing`` knows what sessions were
+    shown; None: nobody does. ``limits``: of what a caller notes at a memory."""
 
     store: Store
     embedder: Embedder
@@ -201,10 +197,8 @@ class Memories:
     async def create(self, scope: Scope, new: NewMemory, admitted: Admitted | None = None) -> Memory:
         """Store what the API was told; the same user and key is the same memory in a new version, with the metadata it
         had where ``merge_metadata`` and nothing else is told. Raises Denied where both together are beyond the limits.
-        ``admitted``: what the write screen says of the content.
-
-        One after another for each user; what an erasure meets on its way is written after it.
-        """
+        ``admitted``: what the write screen says of the content. One after another for each user; what an erasure meets
+        on its way is written after it."""
         admitted = admitted or Admitted(new.content)
         told = Memory(
             id="",
@@ -251,16 +245,14 @@ class Memories:
         return memory if await writes.replace(old, memory) else None
 
     async def _with_key(self, told: Memory) -> Memory | None:
-        memories = await self._everything(Scope(told.user), ())
+        memories = await self.store.list(Scope(told.user), limit=ROWS_MAX)
         return next((m for m in memories if m.key == told.key and m.project == told.project), None)
 
     async def update(self, scope: Scope, memory_id: str, new: ChangedMemory, told: Admitted | None) -> Memory | None:
         """The memory in a new version, or as it was where nothing changes; None when the scope has none. What was said
-        stays as it was said: a passage is none. ``told``: what the write screen says of a new content.
-
-        One after another with whatever else changes this user's memories. Raises Denied where the key is another's, and
-        where what is there and what is new are beyond the limits.
-        """
+        stays as it was said: a passage is none. ``told``: what the write screen says of a new content. One after
+        another with whatever else changes this user's memories. Raises Denied where the key is another's, and where
+        what is there and what is new are beyond the limits."""
         vector = None if told is None else await self.embedder.embed(unquoted(told.content))
         for _ in range(CREATE_TRIES):
             async with self.holds.held(scope.user, wait_s=self.create_wait_s) as hold_id:
@@ -285,8 +277,8 @@ class Memories:
     async def _forget_what_rested_on_it(self, user: str) -> Receipt:
         """Reflections of which a memory is gone: they may say what it said."""
         receipt, whole = Receipt(), Scope(user)
-        reflections = await self._everything(whole, [MemoryType.REFLECTIVE])
-        left = {memory.id for memory in await self._everything(whole, ())} if reflections else set()
+        reflections = await self.store.list(whole, types=[MemoryType.REFLECTIVE], limit=ROWS_MAX)
+        left = {memory.id for memory in await self.store.list(whole, limit=ROWS_MAX)} if reflections else set()
         for reflection in reflections:
             if not left.issuperset(bases(reflection)):
                 receipt += await self.erasure.forget_memory(whole, reflection.id) or Receipt()
@@ -300,9 +292,6 @@ class Memories:
         until = None if older_than_s is None else self.clock() - older_than_s
         receipt = await self.erasure.forget_scope(scope, types, until=until)
         return receipt + await self._forget_what_rested_on_it(scope.user)
-
-    async def _everything(self, scope: Scope, types: Sequence[MemoryType]) -> list[Memory]:
-        return await self.store.list(scope, types=types, limit=ROWS_MAX)
 
     def _check(self, metadata: Mapping[str, Any]) -> None:
         if problem := metadata_problem(callers(metadata), self.limits):

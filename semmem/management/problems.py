@@ -21,22 +21,7 @@ from typing_extensions import TypedDict  # pydantic does not read the standard l
 
 from semmem.lifecycle.erasure import ErasurePending, Receipt
 from semmem.lifecycle.holds import Busy
-from semmem.ports.errors import (
-    EmbedderBusy,
-    EmbedderError,
-    JournalError,
-    JournalFull,
-    JournalUnavailable,
-    ModelError,
-    SemmemError,
-    StoreDamaged,
-    StoreError,
-    StoreFull,
-    StoreRefused,
-    StoreTimeout,
-    StoreUnavailable,
-    WorkError,
-)
+from semmem.ports import errors
 
 PROBLEM_TYPE = "application/problem+json"
 TABLE = "x-problems"
@@ -200,18 +185,18 @@ MESSAGE_CHARS_MAX = 600
 
 PENDING_MESSAGE = "not everything is erased yet; nothing of it is shown or learnt any more, and it will be finished"
 
-TROUBLES: Sequence[tuple[type[SemmemError], str]] = (
-    (StoreTimeout, "the store did not answer in time"),
-    (StoreDamaged, "a file of the store cannot be read"),
-    (StoreUnavailable, "the store cannot be reached"),
-    (StoreError, "the store failed"),
-    (JournalFull, "the journal cannot write to its disk"),
-    (JournalUnavailable, "the journal's server cannot be reached"),
-    (JournalError, "the journal failed"),
-    (EmbedderBusy, "the embedder has too much to do"),
-    (EmbedderError, "the embedder made no vector"),
-    (ModelError, "the language model failed"),
-    (WorkError, "the text was not read to its end"),
+TROUBLES: Sequence[tuple[type[errors.SemmemError], str]] = (
+    (errors.StoreTimeout, "the store did not answer in time"),
+    (errors.StoreDamaged, "a file of the store cannot be read"),
+    (errors.StoreUnavailable, "the store cannot be reached"),
+    (errors.StoreError, "the store failed"),
+    (errors.JournalFull, "the journal cannot write to its disk"),
+    (errors.JournalUnavailable, "the journal's server cannot be reached"),
+    (errors.JournalError, "the journal failed"),
+    (errors.EmbedderBusy, "the embedder has too much to do"),
+    (errors.EmbedderError, "the embedder made no vector"),
+    (errors.ModelError, "the language model failed"),
+    (errors.WorkError, "the text was not read to its end"),
 )
 """Which part a call needs that does not answer, in words; the first that fits."""
 
@@ -280,7 +265,7 @@ def _answering(answer: Callable[[Any], Response]) -> Callable[[Request, Exceptio
 
 def _invalid(failure: RequestValidationError) -> Response:
     found = failure.errors()
-    places = [f"{_place(one['loc'])}: {one['msg']}" for one in found[:PLACES_MAX]]
+    places = [f"{'.'.join(map(str, one['loc']))[:PLACE_CHARS_MAX]}: {one['msg']}" for one in found[:PLACES_MAX]]
     more = [f"{len(found) - PLACES_MAX} more"] if len(found) > PLACES_MAX else []
     return error(_code(found[0]["loc"]) if len(found) == 1 else "INVALID_REQUEST", "; ".join(places + more))
 
@@ -297,7 +282,7 @@ def _pending(unfinished: ErasurePending) -> Response:
     return ProblemAnswer(jsonable_encoder(told), status_code=told["status"], headers=headers_of(told["code"]))
 
 
-def _unavailable(failure: SemmemError) -> Response:
+def _unavailable(failure: errors.SemmemError) -> Response:
     """Which part failed, and how. The failure's own message may name an address or a file."""
     trouble = next((words for kind, words in TROUBLES if isinstance(failure, kind)), "a part failed")
     return error("MEMORY_NOT_AVAILABLE", f"{trouble} ({type(failure).__name__}): try again later")
@@ -306,11 +291,11 @@ def _unavailable(failure: SemmemError) -> Response:
 ANSWERS: Mapping[type[Exception], Callable[[Any], Response]] = {
     Denied: denial,
     RequestValidationError: _invalid,
-    StoreRefused: lambda failure: error("INVALID_REQUEST", str(failure)),
+    errors.StoreRefused: lambda failure: error("INVALID_REQUEST", str(failure)),
     Busy: lambda _: error("BUSY", "this user's memories are being changed; try again in a few seconds"),
     ErasurePending: _pending,
-    StoreFull: lambda _: error("STORE_FULL", "the store cannot write to its disk; nothing was changed"),
-    SemmemError: _unavailable,
+    errors.StoreFull: lambda _: error("STORE_FULL", "the store cannot write to its disk; nothing was changed"),
+    errors.SemmemError: _unavailable,
 }
 """What each failure of a route is answered with, by the nearest kind of it that stands here."""
 
@@ -318,8 +303,4 @@ ANSWERS: Mapping[type[Exception], Callable[[Any], Response]] = {
 def _code(place: tuple[str | int, ...]) -> str:
     """Clients of other systems look for these."""
     at = [str(part) for part in place[:2]]
-    return FIELD_CODES.get(at[-1], "INVALID_REQUEST") if at[0] != "body" else "INVALID_REQUEST"
-
-
-def _place(path: tuple[str | int, ...]) -> str:
-    return ".".join(str(part) for part in path)[:PLACE_CHARS_MAX]
+    return "INVALID_REQUEST" if at[0] == "body" else FIELD_CODES.get(at[-1], "INVALID_REQUEST")

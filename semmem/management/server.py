@@ -35,10 +35,8 @@ NOT_HTTP = json.dumps(problem("INVALID_REQUEST", "this is not an HTTP request"))
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's protocol; beyond ``connections_max`` a new connection is closed without an answer.
-
-    ``head_timeout_s``: what a head may take at least; twice that ends every connection that sends none.
-    """
+    """uvicorn's protocol; beyond ``connections_max`` a new connection is closed without an answer. ``head_timeout_s``:
+    what a head may take at least; twice that ends every connection that sends none."""
 
     def __init__(self, *arguments: Any, connections_max: int, head_timeout_s: float, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -98,11 +96,9 @@ class _Server(uvicorn.Server):
 
 
 class HttpListener:
-    """Serves one ASGI application on one address, over HTTP/1.1 alone: no websockets, no upgrade.
-
-    At most ``connections_max`` connections at a time. One that sends no head is closed after ``head_timeout_s`` to
-    twice that. What a proxy says of its clients (``x-forwarded-for``) is not believed.
-    """
+    """Serves one ASGI application on one address, over HTTP/1.1 alone: no websockets, no upgrade. At most
+    ``connections_max`` connections at a time. One that sends no head is closed after ``head_timeout_s`` to twice that.
+    What a proxy says of its clients (``x-forwarded-for``) is not believed."""
 
     def __init__(self, app: Any, address: str, *, connections_max: int = 256, head_timeout_s: float = 10.0) -> None:
         self._address = address
@@ -158,10 +154,8 @@ Ready = Callable[[], Mapping[str, str | None]]
 
 def create_health(ready: Ready, metrics_page: Callable[[], tuple[bytes, str]]) -> Starlette:
     """``metrics_page`` gives the page and its media type. Readiness is true or false for each component, with ``why``
-    for those that are not ready: then it is 503.
-
-    Nothing here takes a body: one that is announced is refused unread, and its connection closed.
-    """
+    for those that are not ready: then it is 503. Nothing here takes a body: one that is announced is refused unread,
+    and its connection closed."""
 
     async def live(_request: Request) -> Response:
         return PlainTextResponse("ok\n")

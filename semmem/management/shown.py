@@ -184,25 +184,12 @@ class Wanted:
 
     def takes(self, memory: Memory) -> bool:
         """Whether the memory is among what is asked for."""
+        text = (self.text or "").casefold()
         return (
             (self.status is None or memory.status is self.status)
             and (self.topic is None or memory.metadata.get(TOPIC) == self.topic.strip().casefold())
-            and (self.text is None or self._is_said(memory))
+            and (text in memory.content.casefold() or text in (memory.key or "").casefold())
         )
-
-    def _is_said(self, memory: Memory) -> bool:
-        """By the content, or by the key under which its caller keeps it."""
-        wanted = (self.text or "").casefold()
-        return wanted in memory.content.casefold() or wanted in (memory.key or "").casefold()
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """``total``: of all pages. ``next_cursor``: where to go on; None when this is the last."""
-
-    memories: Sequence[Memory]
-    total: int
-    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +206,9 @@ class Stats:
     hit_rate: float
 
 
-def cut(memories: Sequence[Memory], wanted: Wanted) -> Page:
-    """One page of memories that are given newest first, as stores list them. Raises Denied."""
+def cut(memories: Sequence[Memory], wanted: Wanted) -> tuple[Sequence[Memory], int, str | None]:
+    """One page of memories that are given newest first, as stores list them; how many all pages have, and where to go
+    on, None when this is the last. Raises Denied."""
     found = [memory for memory in memories if wanted.takes(memory)]
     rest = found[wanted.offset :]
     if wanted.cursor is not None:
@@ -228,7 +216,7 @@ def cut(memories: Sequence[Memory], wanted: Wanted) -> Page:
         rest = [memory for memory in found if place_of(memory) > (-created_at, memory_id)]
     shown = rest[: wanted.limit]
     following = moment_cursor(shown[-1].created_at, shown[-1].id) if 0 < len(shown) < len(rest) else None
-    return Page(shown, len(found), following)
+    return shown, len(found), following
 
 
 def cursor_of(place: str) -> str:

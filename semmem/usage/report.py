@@ -56,30 +56,21 @@ class Prices:
         before, slash, _ = model.partition("/")
         return before if slash and before else UNKNOWN
 
+    def cost(self, sums: Iterable[UsageSum]) -> dict[str, Any]:
+        """Of sums whose key ends with the model's name. ``cost``: of the requests whose model has a price; None where
+        none has. ``unpriced``: how many have none."""
+        told = [(self.of(str(used.key[-1])), used) for used in sums]
+        spent = [price.of(used) for price, used in told if price is not None]
+        unpriced = sum(used.requests for price, used in told if price is None)
+        return {"cost": _money(spent), "unpriced": unpriced}
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """``spent``: of the requests whose model has a price; None where none has. ``unpriced``: how many have none.
-    ``saved``: what the priced ones would have cost more of the model compared with; None where that has no price."""
-
-    spent: Decimal | None
-    unpriced: int
-    saved: Decimal | None
-
-
-def cost(prices: Prices, sums: Iterable[UsageSum]) -> Cost:
-    """Of sums whose key ends with the model's name."""
-    spent, saved, unpriced, priced = Decimal(0), Decimal(0), 0, False
-    for used in sums:
-        price = prices.of(str(used.key[-1]))
-        if price is None:
-            unpriced += used.requests
-            continue
-        priced = True
-        spent += price.of(used)
-        if prices.reference is not None:
-            saved += prices.reference.of(used) - price.of(used)
-    return Cost(spent if priced else None, unpriced, saved if priced and prices.reference is not None else None)
+    def saved(self, sums: Iterable[UsageSum]) -> float | None:
+        """What the priced ones would have cost more of the model compared with; None where that has no price, or none
+        of them has."""
+        if (reference := self.reference) is None:
+            return None
+        told = [(self.of(str(used.key[-1])), used) for used in sums]
+        return _money([reference.of(used) - price.of(used) for price, used in told if price is not None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +101,9 @@ class UsageReport:
         kept = found[:limit]
         within = [used.key[0] for used in kept]
         models = await self.records.usage_sums(span, (by, "model"), within=within) if kept else []
-        of_group: dict[str | int, list[UsageSum]] = {}
-        for used in models:
-            of_group.setdefault(used.key[0], []).append(used)
+        of_group = _by_first(models)
         entries = [
-            {by: _told_key(by, used.key[0])} | _figures(used) | _told_cost(cost(self.prices, of_group[used.key[0]]))
-            for used in kept
+            {by: _told_key(by, used.key[0])} | _figures(used) | self.prices.cost(of_group[used.key[0]]) for used in kept
         ]
         if by in TIMES:
             entries.reverse()
@@ -138,17 +126,14 @@ class UsageReport:
             if busiest is None
             else {"day": _told_key("day", busiest.key[0]), "requests": busiest.requests},
             "activity": told_days,
-            "models": [
-                {"model": used.key[0], **_figures(used), **_told_cost(cost(self.prices, [used]))}
-                for used in models[:TOP]
-            ],
+            "models": [{"model": used.key[0], **_figures(used), **self.prices.cost([used])} for used in models[:TOP]],
             "providers": _providers(providers, self.prices),
             "sessions": await self.records.usage_sessions(span),
             "messages": sum(used.messages for used in active),
             "tokens": sum(used.tokens_in + used.tokens_out for used in active),
             "projects": len(projects),
             "longest_streak": longest_streak([int(used.key[0]) // DAY_S for used in active]),
-            "cost_saved": _money(cost(self.prices, models).saved),
+            "cost_saved": self.prices.saved(models),
             "top_projects": [{"project": used.key[0], **_figures(used)} for used in projects[:TOP]],
             "compared_with": self.prices.compared_with or None,
         } | total
@@ -157,8 +142,7 @@ class UsageReport:
         whole = await self.records.usage_sums(span, ())
         models = await self.records.usage_sums(span, ("model",))
         figures = _figures(whole[0] if whole else UsageSum((), *[0] * len(_SUMS)))
-        told = _told_cost(cost(self.prices, models))
-        return {"total": figures | told, "currency": self.prices.currency, "time_zone": "UTC"}
+        return {"total": figures | self.prices.cost(models), "currency": self.prices.currency, "time_zone": "UTC"}
 
 
 def longest_streak(days: Sequence[int]) -> int:
@@ -172,14 +156,19 @@ def longest_streak(days: Sequence[int]) -> int:
 
 
 def _providers(sums: Iterable[UsageSum], prices: Prices) -> list[dict[str, Any]]:
-    of_provider: dict[str, list[UsageSum]] = {}
-    for used in sums:
-        of_provider.setdefault(str(used.key[0]), []).append(used)
     told = [
-        {"provider": provider, **_figures(_added(used)), **_told_cost(cost(prices, used))}
-        for provider, used in of_provider.items()
+        {"provider": str(provider), **_figures(_added(used)), **prices.cost(used)}
+        for provider, used in _by_first(sums).items()
     ]
     return sorted(told, key=lambda each: (-each["requests"], each["provider"]))[:TOP]
+
+
+def _by_first(sums: Iterable[UsageSum]) -> dict[str | int, list[UsageSum]]:
+    """By what their keys begin with."""
+    found: dict[str | int, list[UsageSum]] = {}
+    for used in sums:
+        found.setdefault(used.key[0], []).append(used)
+    return found
 
 
 def _added(sums: Sequence[UsageSum]) -> UsageSum:
@@ -187,9 +176,7 @@ def _added(sums: Sequence[UsageSum]) -> UsageSum:
 
 
 def _figures(used: UsageSum) -> dict[str, Any]:
-    """``estimated``: requests of which a token count is not the provider's. ``cache_reported``: requests of which the
-    provider reported how much of the prompt was cached; ``prompt_tokens``, ``cached_tokens`` and their ``cached_share``
-    are of these alone."""
+    """As ``management.usage_api.FiguresShown`` says."""
     return {
         **{name: getattr(used, name) for name in _COUNTS},
         "mean_duration_ms": round(used.duration_ms / used.requests, 1) if used.requests else None,
@@ -207,12 +194,9 @@ def _activity(used: UsageSum) -> dict[str, int]:
     return {"requests": used.requests, "tokens": used.tokens_in + used.tokens_out, **_cached(used)}
 
 
-def _told_cost(spent: Cost) -> dict[str, Any]:
-    return {"cost": _money(spent.spent), "unpriced": spent.unpriced}
-
-
-def _money(value: Decimal | None) -> float | None:
-    return None if value is None else float(round(value, 6))
+def _money(values: Sequence[Decimal]) -> float | None:
+    """What they come to; None where there are none."""
+    return float(round(sum(values, Decimal(0)), 6)) if values else None
 
 
 def _told_key(by: str, key: str | int) -> str | bool:

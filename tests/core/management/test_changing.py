@@ -44,9 +44,8 @@ def test_following_cursors_shows_everything_once_whatever_is_added(ages: list[in
     cursor: str | None = None
     added = iter(new)
     while True:
-        page = cut(sorted(there, key=lambda one: (-one.created_at, one.id)), Wanted(limit, cursor=cursor))
-        seen += [one.id for one in page.memories]
-        cursor = page.next_cursor
+        page, _, cursor = cut(sorted(there, key=lambda one: (-one.created_at, one.id)), Wanted(limit, cursor=cursor))
+        seen += [one.id for one in page]
         if cursor is None:
             break
         if (age := next(added, None)) is not None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from semmem.conversations.transcript import CUT
+from semmem.management.conversations import CUT
 from semmem.management.shown import cursor_of
 from semmem.memory import Scope
 from semmem.ports.conversations import conversation_id
