@@ -1,7 +1,5 @@
 """The ``semmem`` command: one way in, one way out for whatever goes wrong. What it can do is in commands/table.py."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -4,8 +4,6 @@ Each such library is megabytes of every process: where it is used it says how ma
 fails need a stand-in instead (``backends.milvus.without_pandas``).
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ earlier versions before the one that is current. Every line begins with a digest
 changed byte is found with its line; a line that a person wrote may go without. Times are seconds, vectors base64 of
 32-bit floats, little-endian."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import re

@@ -1,7 +1,5 @@
 """``python -m semmem.commands`` prints docs/commands.md."""
 
-from __future__ import annotations
-
 import sys
 
 from semmem.commands.manual import markdown, page_of

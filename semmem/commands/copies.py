@@ -2,8 +2,6 @@
 between a running semmem's API and files here, or where nothing runs. What is not finished never has the name that was
 asked for."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -4,8 +4,6 @@ Everything is read from outside: the configuration, semmem's health address and 
 sent through Envoy and nothing is changed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import tomllib

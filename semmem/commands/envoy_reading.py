@@ -4,8 +4,6 @@ Read from ``/config_dump``, ``/clusters`` and ``/stats``, whatever the configura
 controller): filters and routes are looked for everywhere in it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -1,8 +1,6 @@
 """What is to be said of a command, taken from its row and its parser: as text for a terminal, as roff for ``man -l``,
 and as Markdown for docs/commands.md."""
 
-from __future__ import annotations
-
 import argparse
 import textwrap
 from collections import Counter

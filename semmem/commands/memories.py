@@ -1,8 +1,6 @@
 """``semmem add``, ``list``, ``show``, ``preview``, ``conversations``, ``forget``: users' memories in a running semmem,
 and what was recorded of their conversations."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

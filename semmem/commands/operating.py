@@ -2,8 +2,6 @@
 semmem. The embedding model, the numbers that are learnt for it, and the vectors of all memories anew, by a running
 semmem, or here where none runs."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import time

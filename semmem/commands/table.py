@@ -1,8 +1,6 @@
 """What every command of commands.toml does, and the parser of them all; with ``semmem completion``, whose
 scripts are made from that parser and hold all of it, so that a shell asks nobody at every key."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Standard output for what was asked for, standard error for whatever else is to be said."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

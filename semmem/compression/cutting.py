@@ -5,8 +5,6 @@ the message that was answered, so that roles alternate as they did and nobody's 
 wherever they stand. No result of a tool is parted from its call. What goes is what a state is made of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """How the state of a session is made, behind the requests: by a model where there is one, else by rules."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress

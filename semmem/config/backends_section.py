@@ -1,8 +1,6 @@
 """Third parties: models that semmem asks (``memory.embedding``, ``memory.rerank``, ``external_models``), and where
 memories and turns are kept (``memory.milvus``, ``memory.qdrant``, ``journal``)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Literal

@@ -1,8 +1,6 @@
 """Who is asking, what filters before semmem say of a request, and where semmem listens: ``identity``, ``signals`` and
 ``listeners``."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from semmem.config.values import (

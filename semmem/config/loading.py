@@ -6,8 +6,6 @@ underscores step into a section, a number names a list's element, case does not 
 everything else is read as YAML (``true``, ``7``, ``[a, b]``). Variables of other systems are in names.py.
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import json

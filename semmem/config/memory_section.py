@@ -1,7 +1,5 @@
 """The ``memory:`` section: what is kept, where, and how it is found, learnt and injected."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from semmem.config.backends_section import EmbeddingSection, MilvusSection, QdrantSection, RerankSection

@@ -4,8 +4,6 @@ names.toml is the one table: each name is taken for the key that it means, or re
 makes docs/names.md of it, and a test tries every row.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

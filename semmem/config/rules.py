@@ -1,8 +1,6 @@
 """Rules that tie several keys together. In what words they are told of is in rules.toml, but for two that say it in
 several ways."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The schema, looked up: which keys exist, what they hold, and which one was probably meant."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin

@@ -1,7 +1,5 @@
 """The whole configuration as frozen values. The schema is the code below; docs/configuration.md is made from it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 

@@ -5,8 +5,6 @@ that runs it. So ``load`` does not ask for them, ``semmem serve`` and ``semmem c
 --elsewhere`` leaves them out. Nothing is left behind, nothing is downloaded, and no library is imported.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import tempfile

@@ -1,8 +1,6 @@
 """The kinds of single values a configuration holds. Each refusal says what is wrong and what would be right; those of
 texts are in values.toml."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import re

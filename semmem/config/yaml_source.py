@@ -1,7 +1,5 @@
 """Reading YAML strictly: every key once, every key text, and a line and column for every value."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path

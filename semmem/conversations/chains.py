@@ -8,8 +8,6 @@ A conversation of the API that began here is the chain of its last answer. Which
 request after another claims the conversation (semmem.ports.continuing).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence

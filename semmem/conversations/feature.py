@@ -1,8 +1,6 @@
 """Conversations as a part of each exchange: what is said is recorded, and a request that goes on from an answer, or
 with a conversation of the API, is given the history of it where the model keeps none."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass

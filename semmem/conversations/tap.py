@@ -5,8 +5,6 @@ that are new, and where in its turn the answer will stand; whoever observes the 
 on whatever replica that is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from semmem.memory import Answer, Conversation, Message, Role, ToolCall, TurnEnding

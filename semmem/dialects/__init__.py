@@ -14,8 +14,6 @@ is complete only when its proper end was seen and nothing on the way was lost.
 ``parsing`` how much is parsed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the readers of all dialects share: bounded buffers, the choice between JSON and SSE, and how an answer ended."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar

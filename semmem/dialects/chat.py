@@ -49,9 +49,7 @@ def parse(body: bytes) -> ChatRequest:
     """Raises Malformed."""
     source = read_object(body)
     top = source.values()
-    messages = decoded(_messages, top.get("messages", b"[]"), "messages")
-    if not messages:
-        raise Malformed(f"messages: {'empty' if 'messages' in top else 'missing'}")
+    messages = _read_messages(top.get("messages"))
     roles = [message.role for message in messages]
     conversation = conversation_of(
         top,
@@ -101,6 +99,15 @@ class ChatRequest(ParsedRequest):
 # --- reading a request -----------------------------------------------------------------------------------------------
 
 
+def _read_messages(raw: bytes | None) -> list[_ChatMessage]:
+    if raw is None:
+        raise Malformed("messages: missing")
+    messages = decoded(_messages, raw, "messages")
+    if not messages:
+        raise Malformed("messages: empty")
+    return messages
+
+
 def _speaker(name: object) -> str:
     """Who is named as the speaker; whatever is no text is some other name than anybody's."""
     return name.strip() if isinstance(name, str) else "" if name is None else "?"
@@ -148,15 +155,24 @@ def _called(message: _ChatElement) -> list[Any]:
 
 
 def _index(roles: Sequence[str], position: str) -> int:
-    """After the leading instructions instead of before the last user, when no user speaks, or when a tool's result
-    stands behind the user's words with no assistant between them: its call is before those words, and the two must not
-    be parted."""
-    if position in ("system", "first"):
-        return 0
-    last = last_user(roles) if position == "before_last_user" else None
-    behind = () if last is None else roles[last:]
-    answer = next((role for role in behind if role == "assistant" or role in _TOOL_ROLES), "")
-    return after_system(roles) if last is None or answer in _TOOL_ROLES else last
+    match position:
+        case "system" | "first":
+            return 0
+        case "after_system":
+            return after_system(roles)
+        case _:
+            return _before_last_user(roles)
+
+
+def _before_last_user(roles: Sequence[str]) -> int:
+    """After the leading instructions instead, when no user speaks, or when a tool's result stands behind the user's
+    words with no assistant between them: its call is before those words, and the two must not be parted.
+    """
+    last = last_user(roles)
+    if last is None:
+        return after_system(roles)
+    answer = next((role for role in roles[last:] if role == "assistant" or role in _TOOL_ROLES), "")
+    return after_system(roles) if answer in _TOOL_ROLES else last
 
 
 # --- reading an answer -----------------------------------------------------------------------------------------------

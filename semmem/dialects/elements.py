@@ -4,8 +4,6 @@ An element is known again by what it says, not by how it is spelled: clients wri
 Marks for a provider's cache wander along it and say nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any

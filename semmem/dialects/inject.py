@@ -4,8 +4,6 @@ A content is a string, a list of parts, or nothing. Its kind stays what it was: 
 get one. The bytes that stand there stay, a null apart.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

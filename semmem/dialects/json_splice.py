@@ -8,8 +8,6 @@ does not come out at the closing bracket, so a text that another reader could un
 Everything is linear in the length of the text. Offsets are bytes from the start of the body, ends are exclusive.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypeVar

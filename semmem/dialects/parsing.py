@@ -1,7 +1,5 @@
 """Parse a request of any size: how much it may hold, and how much of a long text is looked at."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 A single field of another type than expected says nothing; that is never a reason to refuse a request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 

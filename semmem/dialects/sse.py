@@ -11,8 +11,6 @@ Lines end with LF, CR or CRLF, also when CR and LF come in two chunks. A line is
 no chunk boundary falls into a character.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 BOM = b"\xef\xbb\xbf"

@@ -1,8 +1,6 @@
 """The gRPC listener that Envoy talks to; its TLS, mutual where wanted, with certificates that are read again when their
 files change."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path

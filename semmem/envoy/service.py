@@ -12,8 +12,6 @@ Whatever goes wrong in here, the client's request goes on as it came: a stream i
 reads as "continue", whatever its failure mode.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter

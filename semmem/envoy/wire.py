@@ -1,7 +1,5 @@
 """ext_proc's messages as plain values, and back. All that knows protobuf's fields."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

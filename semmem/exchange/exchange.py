@@ -7,8 +7,6 @@ Every way out of the request phase is one Outcome word: the metric's label, the 
 assertion. Whatever semmem depends on may fail; the request then goes on as it came, less semmem's own members.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

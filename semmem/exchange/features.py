@@ -4,8 +4,6 @@ A feature joins a request in four places, in the order of ``RequestPart``, and h
 What it wants to know again with the answer travels in the ticket's notes, under a name of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar

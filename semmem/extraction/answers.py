@@ -4,8 +4,6 @@ Broken is what is nearly JSON: single quotes, commas too many or missing, names 
 remarks, an end that is missing. It is read token by token, in one pass; of what is cut off the whole objects are kept.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ and of what is said, so that a turn that is read again, here or on another repli
 (a crash, a full queue, a store that is down) is taken up a little later by whoever has time, else the batch learns it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """A fact on its way into the store, and the versions of memories that it makes. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

@@ -5,8 +5,6 @@ Opinions, closed forms and the trained judge are asked in this order. Nothing is
 ``Comparing.doubts`` are the pairs that a language model may judge before anything is stored: those between
 ``grey_threshold`` and ``update_threshold``, and those above where numbers, days, names or a negation differ."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass

@@ -11,8 +11,6 @@ word, as part of what a memory says, or as a paraphrase of which the trained jud
 (``contradiction.verdict.SAME_MIN``) and that says no more. ``verdict.may`` holds opinions and closed forms to
 that. What went is in ``Placed.removals``, with its reason."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Looked for behind the requests, in what waits in the journal. Two processes that look at once cut at the same place or
 one a little later; either way every turn is learnt from once, only in other batches."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass

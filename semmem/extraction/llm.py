@@ -1,7 +1,5 @@
 """Facts and summaries by a language model: one prompt each, and the best that can be made of whatever comes back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

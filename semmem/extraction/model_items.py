@@ -1,7 +1,5 @@
 """The facts in a language model's answer, whatever shape it gave them, and which notes it names as wrong."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ All doubtful pairs of a batch are one question. Whatever goes wrong with it, the
 is taken apart with suspicion: numbers of no pair, pairs with two verdicts and things that are no numbers count for
 nothing, and no opinion is kept by which something said would be lost."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path

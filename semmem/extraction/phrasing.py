@@ -8,8 +8,6 @@ When what a fact tells of happened, or will, is read from its own words, as of t
 the last one or the next, and only the verb tells: "moved in May" is past, "leaves in May" is to come, "gets hay fever
 in May" is no event at all. What comes every year has no date either."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection

@@ -9,8 +9,6 @@ A language model may take seconds. While one is asked the batch is set aside: it
 for turns that are learnt from at once and for calls of the API. What was read of them before is read again, or
 compared again when it is written."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress

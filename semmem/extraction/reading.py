@@ -1,7 +1,5 @@
 """The user's side of turns as an extractor may see it: the user's own voice, without semmem's block, bounded."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """The result of a batch, counted on the way."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,9 +1,8 @@
 """What may become a memory. Pure rules over one fact and the user's words it is said to come from.
 
 A model's facts are claims: they may be invented, copied from the prompt, planted by a pasted text, or carry a secret.
-Each rule answers with one reason word, which is what is counted."""
-
-from __future__ import annotations
+Each rule answers with one reason word, which is what is counted.
+"""
 
 import json
 import re
@@ -12,7 +11,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from semmem.extraction.llm import PROMPT_EXAMPLES
 from semmem.memory import Fact
@@ -40,11 +38,29 @@ class Screened:
     content: str = ""
 
 
-def screen(fact: Fact, said: SourceText | str, *, grounded_share_min: float = 0.6, **settings: Any) -> Screened:
-    """Judge one fact against the user's text of its batch. As ``screen_text``, whose ``settings`` it takes, and then
-    what holds for claims about somebody: a ``grounded_share_min`` of 0 turns the grounding rule off. Further reasons:
-    ``prompt_example``, ``not_a_sentence``, ``ungrounded``."""
-    verdict = screen_text(fact.content, **settings)
+def screen(
+    fact: Fact,
+    said: SourceText | str,
+    *,
+    chars_min: int = 3,
+    chars_max: int = 500,
+    grounded_share_min: float = 0.6,
+    on_secret: Ruling = Ruling.REJECT,
+    on_instruction: Ruling = Ruling.REJECT,
+    own_markers: Collection[str] = (),
+) -> Screened:
+    """Judge one fact against the user's text of its batch.
+
+    As ``screen_text``, and then what holds for claims about somebody: a ``grounded_share_min`` of 0 turns the
+    grounding rule off. Further reasons: ``prompt_example``, ``not_a_sentence``, ``ungrounded``."""
+    verdict = screen_text(
+        fact.content,
+        chars_min=chars_min,
+        chars_max=chars_max,
+        on_secret=on_secret,
+        on_instruction=on_instruction,
+        own_markers=own_markers,
+    )
     if verdict.outcome is Ruling.REJECT or verdict.reason == "instruction":
         return verdict
     if same_text(verdict.content) in map(same_text, PROMPT_EXAMPLES):
@@ -66,11 +82,12 @@ def screen_text(
     on_instruction: Ruling = Ruling.REJECT,
     own_markers: Collection[str] = (),
 ) -> Screened:
-    """Judge what anybody wants to have stored, learnt or told. ``own_markers`` are strings that only semmem's own
-    injected block holds. ``on_secret`` is reject, redact or quarantine (what is quarantined is redacted),
-    ``on_instruction`` reject or quarantine: what happens to what is certainly an order to a model. What only may be one
-    is quarantined in any case, for somebody to read. Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``,
-    ``instruction``."""
+    """Judge what anybody wants to have stored, learnt or told.
+
+    ``own_markers`` are strings that only semmem's own injected block holds. ``on_secret`` is reject, redact or
+    quarantine (what is quarantined is redacted), ``on_instruction`` reject or quarantine: what happens to what is
+    certainly an order to a model. What only may be one is quarantined in any case, for somebody to read.
+    Reasons: ``too_short``, ``too_long``, ``own_block``, ``secret``, ``instruction``."""
     content = _clean(text)
     if not chars_min <= len(content) <= chars_max:
         return Screened(Ruling.REJECT, "too_short" if len(content) < chars_min else "too_long")

@@ -10,8 +10,6 @@
 Losing is worse than doubling, so "all of it" means every number, every name, every other telling word and a negation.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 What batches and single turns have in common. Whether a fact is compared, confirms a provisional memory or stands alone
 is decided by whoever brings it."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

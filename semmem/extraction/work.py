@@ -3,8 +3,6 @@
 What people write is read in milliseconds. The limits are for texts that somebody has made up to be slow: such a text
 costs its own turn and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar

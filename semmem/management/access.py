@@ -4,8 +4,6 @@ A bearer token (the configured administrator's, one of those that were made, or 
 trusted identity header says who calls. A role is a set of acts; each route names the act it needs.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hmac

@@ -4,8 +4,6 @@ Paths, parameters, bodies and answers are the framework's reading of the routes;
 ``refuses``; codes of parameters and of the door in front of all routes are added here, as answers by status.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json

@@ -4,8 +4,6 @@ A browser that was led here (DNS rebinding, another page's script) names a host 
 who is nobody costs the reading of a head: the answer is given at once and the connection closed, whatever follows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import logging

@@ -6,8 +6,6 @@ is known of a call are digests, made with the client's own key, and its answer, 
 erased that it shows; that the call was done stays known, so that what was erased is not written again by a retry.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -4,8 +4,6 @@ Of what the API is told the write screen judges, as of what is learnt. A change 
 another memory.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace

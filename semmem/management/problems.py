@@ -5,8 +5,6 @@ each of them is met. A refusal is a problem as of RFC 9457 with two members more
 message, the shape that clients of other memory systems read. Its detail names the place, never content.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -4,8 +4,6 @@ needs, what it may be refused with, and whose memories it names.
 In a body a number is a number and no text of one: what the description calls wrong is refused. A query is text anyway.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

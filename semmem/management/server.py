@@ -5,8 +5,6 @@ The server's own timer runs between requests only, so a connection that sends it
 would stay for ever.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

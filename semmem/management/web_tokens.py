@@ -5,8 +5,6 @@ Only asymmetric signatures are read: with a shared secret whoever may read the c
 again, so that keys can be rotated without a restart.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """A turn as passages: pieces short enough to be found by one vector and to be shown as one line. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

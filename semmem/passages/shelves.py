@@ -2,8 +2,6 @@
 
 They lie apart, so that tens of thousands of passages neither slow a search for memories nor fill a list of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a request says of itself, read once: who asks, what is allowed, what earlier filters found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from msgspec import Struct

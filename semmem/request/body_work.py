@@ -1,7 +1,5 @@
 """Work on bodies: at once where they are short, beside the event loop where they are large."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The head of a request, read once: by every door in the same way, so that a user is the same."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -6,8 +6,6 @@ that is ambiguous (a header sent twice) or unusable (too long, control character
 than a wrong one. A project, agent or session of such a name goes on under a digest of it (``semmem.ports.names``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """How the request phase of an exchange can end, in one word each; and what is noted of a request for whoever asks later
 why it went so: names and numbers, nothing that was said."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """One request as retrieval sees it, when it has to be answered, and whom to tell that it takes longer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

@@ -5,8 +5,6 @@ known here is asked by every request and never waits: whoever reads the journal 
 it here, and while the journal is away it stays as it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from semmem.ports.accounts import UNSAID, Switch, SwitchRow

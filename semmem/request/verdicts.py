@@ -4,8 +4,6 @@ No client can forge metadata, so where it speaks about ``fact`` or ``tool`` the 
 ``pii`` only ever restrict: either voice is enough.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A block of memories on its way into a prompt, and what is given to the prompt anyway."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -2,8 +2,6 @@
 
 Asked by every search and never waiting: whoever reads the journal (semmem.background.in_process) puts it here."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -6,14 +6,13 @@ of a user's own block, byte for byte, is a block of that user; it counts only wh
 tool's result nor anything the model said.
 
 Nothing else goes into a mark: the same memories give the same bytes on every replica that shares the key, and a
-provider's prompt cache survives."""
-
-from __future__ import annotations
+provider's prompt cache survives.
+"""
 
 import hashlib
 import hmac
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from semmem.memory import Message, Role
@@ -47,20 +46,27 @@ class Fence:
         return hmac.new(self._keys[0], purpose, hashlib.sha256).digest()
 
     def stands_in(self, messages: Sequence[Message], user: str) -> bool:
-        """Whether a block of this user's stands where semmem puts one: anywhere in instructions, or at the beginning of
-        a user message. Tools' results and the model's own words never count."""
+        """Whether a block of this user's stands where semmem puts one: anywhere in instructions, or at the beginning
+        of a user message. Tools' results and the model's own words never count.
+        """
         if not any(OPENING in message.text for message in messages):
             return False
-        instructing = (message.text for message in messages if message.role is Role.SYSTEM)
-        opened = islice(chain.from_iterable(map(_OPENING.finditer, instructing)), OPENINGS_MAX)
-        instructed = (_BLOCK.match(opening.string, opening.start()) for opening in opened)
-        said = (_BLOCK.match(message.text) for message in reversed(messages) if message.role is Role.USER)
-        blocks = chain.from_iterable(islice(filter(None, some), BLOCKS_MAX) for some in (instructed, said))
-        return any(self._verified(block, user) for block in blocks)
+        if any(self._verified(found, user) for found in islice(_in_instructions(messages), BLOCKS_MAX)):
+            return True
+        said = (message.text for message in reversed(messages) if message.role is Role.USER)
+        beginnings = (found for text in said if (found := _BLOCK.match(text)) is not None)
+        return any(self._verified(found, user) for found in islice(beginnings, BLOCKS_MAX))
 
     def _verified(self, found: re.Match[str], user: str) -> bool:
         mark, inside = found[1], found[2][:-1]
         return any(hmac.compare_digest(mark, _mark(key, user, inside)) for key in self._keys)
+
+
+def _in_instructions(messages: Sequence[Message]) -> Iterator[re.Match[str]]:
+    instructing = (message.text for message in messages if message.role is Role.SYSTEM)
+    opened = chain.from_iterable(map(_OPENING.finditer, instructing))
+    found = (_BLOCK.match(opening.string, opening.start()) for opening in islice(opened, OPENINGS_MAX))
+    return (block for block in found if block is not None)
 
 
 def _mark(key: bytes, user: str, inside: str) -> str:

@@ -10,8 +10,6 @@ Queries are written in two modes, both under one hard deadline, both falling bac
 The conversation is quoted data to the model, and its answer is a search text and nothing more: whatever somebody makes
 the model say, at worst the user's own memories are searched with the wrong words."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

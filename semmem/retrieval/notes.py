@@ -6,8 +6,6 @@ notes of one topic, two that may contradict each other, two sentences of one mes
 Days are absolute: "3 days ago" would change a prompt that did not change. No day is more exact than what is known of
 it: a week is its first and last day, a month has no day, a year no month. All dates are UTC, written in English."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What was worked out is not worked out again: what a memory alone says, and what was found for a question."""
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

@@ -4,8 +4,6 @@ The store finds the nearest passages, and these are ranked and judged as memorie
 shown in the words it was said in, which say more than a clause that was cut out; what no memory holds comes to light.
 A passage is left out where a memory is shown that took the place of the one it was made into."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

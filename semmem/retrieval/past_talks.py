@@ -4,8 +4,6 @@ They stand in the block beside memories: what the user said in quotation marks, 
 conversation is found by the question's telling words and by how near anything that the user said in it is to the
 question; its time orders them, and hides none where the question names a matter too."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

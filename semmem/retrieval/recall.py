@@ -1,7 +1,5 @@
 """The search for one question, step by step: query, search, decide, rank, render."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import time
@@ -273,10 +271,19 @@ class Recall:
             structs.replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id in left_out else one
             for one in ranked
         )
-        text, tokens = ("", 0) if block is None else (block.injection.text, block.tokens)
-        how = found.query.text, reason or _refusal(found) or SEARCH, found.query.strategy, found.path
-        judged = found.candidates.request, unembedded
-        return Preview(*how, tuple(verdicts), text, tokens, *judged, before, composed.compacted)
+        return Preview(
+            found.query.text,
+            reason or _refusal(found) or SEARCH,
+            found.query.strategy,
+            found.path,
+            tuple(verdicts),
+            "" if block is None else block.injection.text,
+            0 if block is None else block.tokens,
+            found.candidates.request,
+            unembedded,
+            before,
+            composed.compacted,
+        )
 
     def _reason(self, question: Question) -> Outcome | None:
         """Why nothing is searched for, and nothing is embedded."""

@@ -5,8 +5,6 @@ also the shape of an ordinary note ("Budget: 500"), so there a word for a role h
 and where scripts are mixed within a word, no list of words would ever be whole: there the shape alone decides, and an
 ordinary note reads "Бюджет - 500"."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -1,7 +1,5 @@
 """Candidates for a query: by the user's own index, hot or just loaded, else by the store's dense search."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Hashable, Iterable, Mapping

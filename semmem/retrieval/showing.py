@@ -1,7 +1,5 @@
 """One request and its session's ledger: what it is given again, and what is kept of what it is given anew."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -8,8 +8,6 @@ helps there (a diet, an appointment) was said at another time; and times that ha
 It is a preference, not a wall: a memory of that time gets a bonus, and the others stay. A fact of last May may have
 been told in June by somebody who never said when it was."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

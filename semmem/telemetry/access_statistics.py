@@ -3,8 +3,6 @@
 A note costs a request two dictionary look-ups. What is lost with a process is a few seconds of statistics.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The one listener of a running semmem: counts every event, and writes the log line of those that have one."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial

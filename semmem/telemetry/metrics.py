@@ -1,7 +1,5 @@
 """Every metric, on one screen: name, help, labels, buckets. No label ever carries a user, a session or content."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from platform import python_version

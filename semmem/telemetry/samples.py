@@ -1,7 +1,5 @@
 """The last hour of this process out of its own metrics, for whoever has no Prometheus. No content, no users."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

@@ -1,7 +1,5 @@
 """What a page of metrics says, read back: for whoever looks at a running semmem from outside."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from prometheus_client.parser import text_string_to_metric_families

@@ -7,8 +7,6 @@ what it would tell is not ours to choose. Nothing of a collector reaches a reque
 queue or dropped, and both are a step of the event loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

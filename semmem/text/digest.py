@@ -1,8 +1,6 @@
 """Names made of texts, the same on every replica and for every try; and what a text says, which is not worked out
 again: a client resends its whole history, and everybody says "thanks"."""
 
-from __future__ import annotations
-
 import struct
 from base64 import b32encode
 from collections.abc import Callable

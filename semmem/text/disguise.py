@@ -2,8 +2,6 @@
 
 Linear in the text. The readings are few and their number is fixed: nothing is gained by piling up disguises."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from base64 import b64decode

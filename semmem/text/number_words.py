@@ -2,8 +2,6 @@
 
 Who reads them says which of them are numbers to it: a lone "one" is often a pronoun, "second" a unit of time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 

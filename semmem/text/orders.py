@@ -4,8 +4,6 @@ A logistic regression over hashed words and pairs of neighbouring words, no list
 ``training/train_orders.py``, which also says what they were trained on and how the two cuts were chosen. Markup that
 only a prompt has is known by its form alone. Who hides an order is read as a model would read it (``disguise``)."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Sentences that are kept as the user wrote them: a memory's content within double quotes."""
 
-from __future__ import annotations
-
 
 def quoted(sentence: str) -> str:
     """The sentence as the content of a memory. Double quotes within it become single ones."""

@@ -3,8 +3,6 @@
 A memory may reach the store without having been screened: through the API, by an import, from a version with other
 rules. So what is about to be put into a prompt is asked about again, by ``readable``."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 
 And what no stemmer knows: English verbs whose past is not formed with -ed (verbs.json)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

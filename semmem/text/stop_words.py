@@ -4,8 +4,6 @@ are data (stop_words.json).
 A consumer that leaves out more, or less, derives its list from these and says why. Words are folded and without
 clitics, as ``words.words`` gives them: of "don't" there is "don"."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

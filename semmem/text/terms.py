@@ -1,8 +1,6 @@
 """The terms by which memories and questions are compared: stems of words without the commonest, signs and pairs of
 them in languages that are written without spaces; and which terms stand for each other."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

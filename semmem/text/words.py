@@ -1,8 +1,6 @@
 """From a text to its words: the one tokeniser. Who needs signs as well, or dates in one piece, builds on ``WORD``'s
 parts and says so (``contradiction.reading``, ``times.tokens``)."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

@@ -2,7 +2,8 @@
 
 A reflection adds to its memories and takes no one's place. It is a guess: it has to name the memories it rests on,
 bring no name and no number that they have not, and pass the screens; and it goes when any of them goes. No reflection
-is ever reflected on."""
+is ever reflected on.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ class ReflectionRules(WritingRules):
 
 
 class Reflector(ModelWriting[ReflectionRules]):
+    """Finds patterns in one user's memories, and keeps them."""
+
     def material(self, memories: Iterable[Memory], now: float) -> list[tuple[Memory, ...]]:
         """What is looked at together: of one project, newest first, no reflections."""
         projects: dict[str, list[Memory]] = {}
@@ -96,19 +99,24 @@ class Reflector(ModelWriting[ReflectionRules]):
 
 
 async def withdraw(store: Store, records: WriteRecords, memories: Sequence[Memory], *, hold_id: str, now: float) -> int:
-    """End the reflections among all of a user's memories that do not stand any more; how many. Under a hold. Where a
-    memory is gone for good its reflection is, too, since that may say what it said; otherwise it is superseded. Raises
-    StoreError and JournalError."""
+    """End the reflections among all of a user's memories that do not stand any more; how many. Under a hold.
+
+    Where a memory is gone for good its reflection is, too, since that may say what it said; otherwise it is superseded.
+    Raises StoreError and JournalError.
+    """
     everything = {memory.id: memory for memory in memories}
     writes, ended = Writes(store, records, hold_id), 0
     for memory in memories:
         if memory.status is not MemoryStatus.ACTIVE or stands(memory, everything):
             continue
         if bases(memory).keys() <= everything.keys():
-            told = {**memory.metadata, SUPERSEDED_WHY: UNFOUNDED}
-            gone = replace(memory, status=MemoryStatus.SUPERSEDED, metadata=told)
-            ended += await writes.replace(memory, replace(gone, version=memory.version + 1, updated_at=now))
+            ended += await writes.replace(memory, _unfounded(memory, now))
         else:
             await writes.retract(memory)
             ended += 1
     return ended
+
+
+def _unfounded(old: Memory, now: float) -> Memory:
+    metadata = {**old.metadata, SUPERSEDED_WHY: UNFOUNDED}
+    return replace(old, version=old.version + 1, status=MemoryStatus.SUPERSEDED, updated_at=now, metadata=metadata)

@@ -1,7 +1,5 @@
 """Statistics of use as a part of each exchange: from a request and its answer to a row of figures."""
 
-from __future__ import annotations
-
 import math
 import uuid
 from collections.abc import Callable

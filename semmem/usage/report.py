@@ -1,8 +1,6 @@
 """What tokens cost, by the name of the model that answered; and what the statistics of use come to: by hour, day,
 model, user and so on, and in twelve figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta

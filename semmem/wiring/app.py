@@ -5,8 +5,6 @@ requests pass without memory; so with an embedded store whose files are damaged.
 of another model, a port in use, a journal that cannot be opened) stops the start with an error that names it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

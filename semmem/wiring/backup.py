@@ -1,8 +1,6 @@
 """Settings -> copies of a running semmem: backups, exports and imports; while nothing runs, a backup put back, and a
 damaged journal replaced by what can be read of it; a journal that was left behind, taken over by the configured one."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Settings -> what the API's door lets in: callers and their tokens, what guards it and its routes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import partial

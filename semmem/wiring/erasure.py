@@ -1,7 +1,5 @@
 """Settings -> what forgets, and all that this process has to forget with it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """Settings -> features that are off unless enabled: conversations, compression of long sessions, statistics of use."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections import Counter

@@ -1,8 +1,6 @@
 """Settings -> what learns: the learner, its extractors, screen and dedup, and the watch for changes of topic; what of
 it a reload changes, with the upkeep of what was learnt."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Awaitable, Callable

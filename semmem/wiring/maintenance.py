@@ -1,7 +1,5 @@
 """Settings -> what watches the store, and keeps memories and the journal in bounds when nobody asks."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

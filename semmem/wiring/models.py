@@ -1,7 +1,5 @@
 """Settings -> what makes vectors, with the command that prepares it, and clients of language and reranking models."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

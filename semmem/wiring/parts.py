@@ -1,8 +1,6 @@
 """What a running semmem consists of and keeps as long as it lives, whatever its settings become; and what it says of
 itself, for the page of metrics and the API."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence

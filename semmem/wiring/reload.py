@@ -1,7 +1,5 @@
 """Reading the configuration again while semmem runs: all of what changed is taken up, or nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,8 +1,6 @@
 """What keeps this process in touch with others: whose memories changed, and through the journal that they share who is
 alive and what is erased."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

@@ -1,7 +1,5 @@
 """Settings -> what a request goes through: the exchange, its rules, and the search."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence

@@ -2,8 +2,6 @@
 that is one of them, or two while it is moved to another embedding model; and what moves it, in a running semmem or by
 the command itself."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

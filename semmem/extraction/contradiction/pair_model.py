@@ -1,7 +1,8 @@
 """The trained judge: how likely a new statement repeats an old one, contradicts it, or stands beside it.
 
 The weights are of ``training/train_pairs.py``, for one embedding model; for any other there are the closed forms of
-``verdict`` alone."""
+``verdict`` alone.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +46,11 @@ class Likelihoods:
 
 @dataclass(frozen=True, slots=True)
 class PairModel:
-    """Some small networks of one hidden layer, the mean of which is the answer. ``directions``: shape (5, dimension,
-    k), what ``dense`` is projected onto. ``centre`` and ``scale``: of the features in training. ``hidden``: (networks,
-    features + 1, units), the last row being the bias; ``out``: (networks, units + 1, 3)."""
+    """Some small networks of one hidden layer, the mean of which is the answer.
+
+    ``directions``: shape (5, dimension, k), what ``dense`` is projected onto. ``centre`` and ``scale``: of the
+    features in training. ``hidden``: (networks, features + 1, units), the last row being the bias; ``out``:
+    (networks, units + 1, 3)."""
 
     signature: str
     directions: Matrix
@@ -120,38 +123,79 @@ def dense(old: Vector, new: Vector, old_part: Vector, new_part: Vector) -> list[
 
 def _overlap(old: Told, new: Told) -> list[float]:
     old_only, new_only, shared = old.content - new.content, new.content - old.content, old.content & new.content
-    sizes = [min(len(some), 6) / 6 for some in (old_only, new_only, shared)]
-    shares = [len(shared) / max(1, len(told.content)) for told in (old, new)]
-    alone = [not old_only, not new_only, not old_only and not new_only, len(old_only) == 1, len(new_only) == 1]
-    return [*sizes, *shares, *alone, *(min(len(told.words), 20) / 20 for told in (old, new))]
+    return [
+        min(len(old_only), 6) / 6,
+        min(len(new_only), 6) / 6,
+        min(len(shared), 6) / 6,
+        len(shared) / max(1, len(old.content)),
+        len(shared) / max(1, len(new.content)),
+        not old_only,
+        not new_only,
+        not old_only and not new_only,
+        len(old_only) == 1,
+        len(new_only) == 1,
+        min(len(old.words), 20) / 20,
+        min(len(new.words), 20) / 20,
+    ]
 
 
 def _values(old: Told, new: Told) -> list[float]:
     gone, come = bool(old.names - new.content), bool(new.names - old.content)
     agree, old_alone, new_alone = compared(old.quantities, new.quantities)
     kinds = {kind for kind, _ in old_alone} & {kind for kind, _ in new_alone}
-    counted = map(bool, (kinds, old_alone, new_alone, old.quantities, new.quantities))
-    return [bool(old.names & new.names), gone, come, gone and come, agree, *counted]
+    return [
+        bool(old.names & new.names),
+        gone,
+        come,
+        gone and come,
+        agree,
+        bool(kinds),
+        bool(old_alone),
+        bool(new_alone),
+        bool(old.quantities),
+        bool(new.quantities),
+    ]
 
 
 def _negations_and_marks(old: Told, new: Told) -> list[float]:
-    denied = [bool(new.denied & (old.content - old.denied)), bool(old.denied & (new.content - new.denied))]
-    marks = (mark in told.marks for told in (old, new) for mark in MARKS)
-    return [old.negations % 2, new.negations % 2, (old.negations + new.negations) % 2, *denied, *marks]
+    return [
+        old.negations % 2,
+        new.negations % 2,
+        (old.negations + new.negations) % 2,
+        bool(new.denied & (old.content - old.denied)),
+        bool(old.denied & (new.content - new.denied)),
+        *(mark in told.marks for told in (old, new) for mark in MARKS),
+    ]
 
 
 def _owners(old: Told, new: Told) -> list[float]:
     gone, come = bool(old.kin - new.kin), bool(new.kin - old.kin)
-    both, same = bool(old.owner and new.owner), old.owner == new.owner
-    owners = [same, same and not old.owner, bool(old.owner) != bool(new.owner), both and not same]
-    return [*owners, bool(old.kin & new.kin), gone, come, gone and come, old.quoted, new.quoted]
+    return [
+        old.owner == new.owner,
+        old.owner == new.owner == "",
+        bool(old.owner) != bool(new.owner),
+        bool(old.owner and new.owner and old.owner != new.owner),
+        bool(old.kin & new.kin),
+        gone,
+        come,
+        gone and come,
+        old.quoted,
+        new.quoted,
+    ]
 
 
 def _order(old: Told, new: Told) -> list[float]:
     one, other = frozenset(old.words) & DIRECTIONS, frozenset(new.words) & DIRECTIONS
-    ends = [bool(a.stems) and a.stems[-1] not in b.stems for a, b in ((old, new), (new, old))]
-    several = [_one_of_several(old, new), _one_of_several(new, old)]
-    return [not swapped(old, new), bool(one - other), bool(other - one), *ends, _first(old) == _first(new), *several]
+    return [
+        not swapped(old, new),
+        bool(one - other),
+        bool(other - one),
+        bool(old.stems) and old.stems[-1] not in new.stems,
+        bool(new.stems) and new.stems[-1] not in old.stems,
+        _first(old) == _first(new),
+        _one_of_several(old, new),
+        _one_of_several(new, old),
+    ]
 
 
 def _first(told: Told) -> str:

@@ -5,8 +5,6 @@ And what two texts say literally, in any language. Vectors and synonyms guess; t
 dropped only when it is another one word for word, and retired only when what it alone says is one phrase, for which the
 new text has another."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

@@ -4,8 +4,6 @@ First the closed forms, which hold for any subject and need no vectors; what the
 decide, within guards: what is dropped must have the same numbers, names and negations, and nothing but one thing of
 what is retired may be missing from the new statement."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

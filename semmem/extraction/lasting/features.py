@@ -6,8 +6,6 @@ is met: pronouns, what is somebody's own, negations, to be and to have, words of
 that leave the pronoun out, the commonest verbs of the first person. Where a script has no spaces, or glues endings to
 its words, they are looked for ``within`` the text."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -153,8 +153,9 @@ SURE_LED = 0.0
 """The same behind a line that ends with a colon: it says that what follows is somebody's text, or a list of one's own,
 which the odds tell apart: with earlier weights, of 728 messages of users' own that they were not learnt from it took
 none, of 68 messages of RealMem with such a line 8, 7 of them pasted."""
-OTHERS_MIN = -2.0
-"""The least for any other unit of a message in which one surely is: a text has more than one."""
+OTHERS_MIN = -0.5
+"""The least for any other unit of a message in which one surely is: a text has more than one. At -2, of what users say
+beside a pasted text 32 of 60 facts stayed, at this 37, and of 495 sentences of such texts one more."""
 DETAIL_MIN = -3.5
 """The least for a unit with a payment or contact detail, in a message that is the user's otherwise."""
 _DATE_OR_SUM = r"(?:19|20)\d\d(?:[-/.]\d\d?){2}\b|(?:\d\d?[-/.]){2}(?:19|20)\d\d\b|\d{1,3}[.,/]\d{3}\b"

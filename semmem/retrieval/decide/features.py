@@ -1,7 +1,5 @@
 """What the decision looks at, as numbers: the same for learning from labelled requests and for judging a new one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import accumulate
 

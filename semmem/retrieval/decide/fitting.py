@@ -7,8 +7,6 @@ of anybody's memories, and questions with the whole of somebody's memories to an
 The regressions on vectors are learnt first. What they say of a text that they were trained on is too sure, so the
 request's regression is learnt from halves: each half, loose requests too, judged by what the other half taught."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A vector blurs what the form of a question tells: "when was the chimney swept" a
 are neighbours. So the words and the pairs of neighbouring words count beside it, each by a weight of its own at the
 place that its spelling hashes to. There is no list of words but the pronouns, a closed class in each language."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from zlib import crc32

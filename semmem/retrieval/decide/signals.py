@@ -4,8 +4,6 @@ it is worth looking for memories before it is answered.
 A wrong skip loses a memory the user expected; a needless search costs some milliseconds and finds little. So every
 rule fires only when it is sure, and the last row is: search."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -7,8 +7,6 @@ age on it is loaded behind the requests, so that a user who stays active never w
 A load reads all of the user's memories. When a write ends meanwhile, what was read may miss it, and it is read again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

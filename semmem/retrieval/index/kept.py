@@ -1,8 +1,6 @@
 """What is kept of one user in this process: the memories, the index made of them, what both take, and whether it may
 still be shown: it ages, other processes change it, and writes come late."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Container, Sequence

@@ -2,8 +2,6 @@
 
 The constants are of CPython 3.11 and numpy 2 on a 64-bit machine, where tests compare every sum with tracemalloc."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from sys import getsizeof
 from typing import Any

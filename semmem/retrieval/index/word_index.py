@@ -5,8 +5,6 @@ for memories of a line or two some six microseconds each, a third of what it tak
 is its own, and so are the scores, to the last digit. It takes scipy's matrices where other libraries have brought scipy
 along; importing them in vain is 13 MB of every process and a tenth of a second of its start."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A message is known by its words and by what was said before it, not by its number: clients cut the oldest messages off,
 edit, branch and regenerate. Where the same words follow the same words again, their number among these counts too."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 

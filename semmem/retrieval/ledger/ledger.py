@@ -3,8 +3,6 @@
 A session is read from there when its history has messages that this process has not seen: after a restart, or where
 another replica was asked in between. Reading late, or not at all, costs a cold prompt."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections import OrderedDict
@@ -215,8 +213,7 @@ class Ledger:
         for name in tuple(self._of_user.get(user, ())):
             page = self._pages[user, name]
             page.cleared += 1
-            told = [each for block in page.blocks.values() for each, _ in block.memories if each.startswith(TALK_ID)]
-            if told if talk is None else talk in told:
+            if any(_tells(block, talk) for block in page.blocks.values()):
                 self.clear(page, ERASED)
 
     def everything_changed(self) -> None:
@@ -319,3 +316,7 @@ class Ledger:
         self._writing = None
         if self._waiting and not task.cancelled():  # they came when it had just ended
             self._begin_to_write()
+
+
+def _tells(block: ShownBlock, talk: str | None) -> bool:
+    return any(each.startswith(TALK_ID) and talk in (None, each) for each, _ in block.memories)

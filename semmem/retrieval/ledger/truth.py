@@ -4,8 +4,6 @@ A memory that was superseded stays in its old block, and the new block says what
 more takes the block along. A memory that is not in the store was either withdrawn by the batch that says it in better
 words, and is then in its history, or was erased, and is nowhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from weakref import ref
 

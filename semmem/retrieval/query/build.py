@@ -3,8 +3,6 @@
 A question that stands on its own is searched as it is. "How much?" means nothing without what came before; with the
 key terms of the messages before it, its similarity to the right memory rises from noise to certainty."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """Dates, their names and the intervals around them. Pure arithmetic; an interval outside 1900 to 2200 is None."""
 
-from __future__ import annotations
-
 import calendar
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta

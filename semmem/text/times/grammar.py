@@ -1,8 +1,6 @@
 """Patterns over word classes, and what each means. A row of RULES is tried at every place in the table's order. Chinese
 is read by patterns of its own."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator

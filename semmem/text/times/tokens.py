@@ -11,8 +11,6 @@ I  in, during         n  on                f  of         t  the                 
 A  ago                H  ago (before it)   R  from now   s  since    b  before  v  after      k  every
 F  from, between      o  to, and           p  a plural noun                     , . -  themselves      ;  the rest"""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -136,7 +136,7 @@ class Odds:
         ((-3.0, -3.0, -0.5), "I cook. I run. Old news.", False, False),
         ((-3.0, -3.0, 0.9), "I cook. I run. Old news.", False, False),
         ((-3.0, -3.0, 1.1), "I cook. I run.", False, True),
-        ((-3.0, -1.0, 2.1), "I cook.", False, True),
+        ((-3.0, -0.4, 2.1), "I cook.", False, True),
     ],
 )
 def test_what_is_perhaps_somebody_elses_is_heard_and_doubted_and_what_surely_is_takes_the_unsure_with_it(

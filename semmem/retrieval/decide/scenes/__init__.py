@@ -3,8 +3,6 @@
 Scenes are {"about", "memories": [{"text", "kind", "topics"}], "requests": [{"text", "class", "wanted"}]}, with
 ``wanted`` the places of memories; sentences (sentences*.jsonl) are {"text", "class"}."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
