@@ -80,6 +80,6 @@ def test_a_text_that_takes_too_long_is_noticed(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_reaches_the_last_resort_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     TARGETS["extproc"].check(seed("extproc/mutate"))
-    monkeypatch.setattr("semmem.envoy.service.body_reply", lambda result: 1 // 0)
+    monkeypatch.setattr("semmem.envoy.wire.body_reply", lambda result: 1 // 0)
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         TARGETS["extproc"].check(seed("extproc/mutate"))

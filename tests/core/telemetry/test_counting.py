@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from prometheus_client import generate_latest
@@ -104,8 +106,8 @@ def test_there_is_no_other_event() -> None:
 
 
 def test_an_event_holds_words_and_numbers_and_nothing_of_a_user() -> None:
-    fields = {(name, str(kind)) for event in EVENTS for name, kind in type(event).__annotations__.items()}
-    assert {kind for _, kind in fields} == {"str", "int", "float", "Mapping[str, int]", "BatchResult"}
+    fields = {(name, kind) for event in EVENTS for name, kind in get_type_hints(type(event)).items()}
+    assert {kind for _, kind in fields} == {str, int, float, Mapping[str, int], BatchResult}
     assert {name for name, _ in fields}.isdisjoint({"user", "user_id", "session", "content", "text", "memory_id"})
 
 

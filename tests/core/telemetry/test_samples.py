@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from itertools import count, pairwise
+from typing import get_type_hints
 
 from semmem.extraction.result import BatchLearnt, BatchResult
 from semmem.ports.events import JournalCounted, RequestEnded
@@ -80,4 +81,4 @@ async def test_they_are_taken_one_after_another_until_the_end() -> None:
 
 
 def test_no_sample_has_room_for_a_user_or_content() -> None:
-    assert set(Sample.__annotations__.values()) == {"float", "int", "float | None", "int | None"}
+    assert set(get_type_hints(Sample).values()) == {float, int, float | None, int | None}
