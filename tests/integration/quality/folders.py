@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from quality import sessions, strangers, updates
+from quality import sessions, strangers, updates, voices
 from quality.folder import Folder, Row, read_folder
 from quality.run import Measured, measure
 from tests.support.fakes import HashEmbedder
 
 ROWS_MAX = 6
+VOICES_EVERY = 8
 
 
 def folder_of(path: Path, files: dict[str, Sequence[Row]]) -> Path:
@@ -168,12 +169,21 @@ FILES: dict[str, Sequence[Row]] = {
 
 
 async def measured_folder(path: Path) -> tuple[Measured, Folder]:
-    """Every part; of the sessions, updates and strangers in quality/ a few that are not put aside, which is enough."""
+    """Every part; of the sessions, updates and strangers in quality/ a few that are not put aside, and every eighth of
+    the voices, which is enough."""
     folder = read_folder(path)
     with pytest.MonkeyPatch.context() as patch:
+        for name in ("PASTED", "OWN"):
+            patch.setattr(voices, name, _thinned(getattr(voices, name), path / f"{name}.few"))
         for module, name in ((sessions, "ROWS"), (updates, "UPDATES"), (strangers, "PEOPLE")):
             patch.setattr(module, name, _few(getattr(module, name), path / f"{name}.few"))
         return await measure(folder, cache=None, say=said, model=HashEmbedder()), folder
+
+
+def _thinned(file: Path, into: Path) -> Path:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    into.write_text("\n".join(lines[::VOICES_EVERY]) + "\n", encoding="utf-8")
+    return into
 
 
 def _few(file: Path, into: Path) -> Path:
