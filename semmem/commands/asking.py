@@ -181,11 +181,10 @@ class Api:
 
 
 def refusal(answer: httpx.Response, at: str) -> Failure:
-    """What the API said no with, in words."""
-    try:
-        told = answer.json()
-        code, reason = told["code"], told["detail"]
-    except (ValueError, TypeError, LookupError):
+    """What the API said no with, in words; in either shape that it has for errors."""
+    told = _error(answer)
+    code, reason = told.get("code", ""), told.get("message") or told.get("detail") or told.get("title") or ""
+    if not code:
         return Failure("NOT_AN_API", at, f"answered {answer.status_code}, and not as semmem's API does", Exit.NOT_DONE)
     remedy = REMEDIES.get(answer.status_code, "")
     if after := answer.headers.get("retry-after"):
@@ -193,3 +192,14 @@ def refusal(answer: httpx.Response, at: str) -> Failure:
     words = f"answered {answer.status_code} {code}: {reason}" + (f"; {remedy}" if remedy else "")
     status = Exit.PENDING if code == "ERASURE_PENDING" else STATUSES.get(answer.status_code, Exit.NOT_DONE)
     return Failure(code, at, words, status, http_status=answer.status_code)
+
+
+def _error(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        told = answer.json()
+    except ValueError:
+        return {}
+    if not isinstance(told, dict):
+        return {}
+    inner = told.get("error", told)
+    return inner if isinstance(inner, dict) else told

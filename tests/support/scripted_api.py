@@ -25,7 +25,7 @@ class Answer:
 
 def refusal(status: int, code: str, message: str, headers: Mapping[str, str] | None = None, **more: Any) -> Answer:
     """As the API has it."""
-    return Answer(status, {"code": code, "detail": message} | more, headers or {})
+    return Answer(status, {"error": {"code": code, "message": message}} | more, headers or {})
 
 
 @contextmanager
