@@ -2,12 +2,12 @@
 
     [DATA=folder] [VECTORS=cache.npz] python -m training.train_pairs
 
-Learns from ``pairs_own.jsonl``, ``pairs_beside.jsonl``, ``pairs_said.jsonl`` and ``endings.jsonl`` beside this file (of
-the last two a fifth is held aside), and from the pairs that the tests keep. A row is a pair with its label, or a
-family: ways to ``say`` something with a value in it, of which ``one`` or ``many`` may hold at a time, ways to say that
-it ``changes`` or ``ends``, and what ``happens`` beside it and leaves it true. Of ``pairs_more.jsonl``,
-``pairs_apart.jsonl``, ``pairs_changed.jsonl`` and of ``folder``/pairs*.jsonl, where there is one, it only reports how
-they are judged: learnt from, the first made the judge lose facts that are both true
+Learns from ``pairs_own.jsonl``, ``pairs_beside.jsonl``, ``pairs_said.jsonl``, ``pairs_changed.jsonl`` and
+``endings.jsonl`` beside this file, from what one person said over days (``talks.jsonl``), from things said of made-up
+names (``pairs_named.jsonl``), and from the pairs that the tests keep. A row is a pair with its label, or a family: ways
+to ``say`` something with a value in it, of which ``one`` or ``many`` may hold at a time, ways to say that it
+``changes`` or ``ends``, and what ``happens`` beside it and leaves it true. Of what was said, changed, ended and lived a
+part is held aside; of it, and of ``folder``/pairs*.jsonl, where there is one, it reports how they are judged
 (docs/decisions/0011-losing-is-worse-than-doubling.md).
 """
 
@@ -31,6 +31,7 @@ import torch
 
 from semmem.extraction.contradiction.pair_model import FEATURE_MAX, WEIGHTS_FILE, PairModel, dense, parts, row
 from semmem.extraction.contradiction.verdict import Judged, closed, decided
+from semmem.extraction.phrasing import phrased
 from semmem.ports.embedder import learnt_for
 from semmem.text.quoting import quoted, unquoted
 from training.endings import Ending, endings
@@ -40,11 +41,11 @@ SIGNATURE = embedder().signature
 HERE = Path(__file__).parent
 OWN_FILE = HERE / "pairs_own.jsonl"
 BESIDE_FILE = HERE / "pairs_beside.jsonl"
-MORE_FILE = HERE / "pairs_more.jsonl"
-APART_FILE = HERE / "pairs_apart.jsonl"
 CHANGED_FILE = HERE / "pairs_changed.jsonl"
-"""Changes told in other words than what they change; of another writer those that are ``held``."""
+"""Changes told in other words than what they change, and what is said beside them; ``held`` are another writer's."""
 SAID_FILE = HERE / "pairs_said.jsonl"
+NAMED_FILE, NAMED_EACH, NAMED_WEIGHT = HERE / "pairs_named.jsonl", 12, 0.3
+TALKS_FILE = HERE / "talks.jsonl"
 SAID_HELD = 0.2
 """Of each language the last ones, since the same things happen in all four in about the same order."""
 TESTS = HERE.parent / "tests"
@@ -52,10 +53,14 @@ LABELS = ("same", "contradiction", "different")
 SEED = 1
 DIRECTIONS = {"all-MiniLM-L6-v2": 24, "multilingual-e5-small": 48}
 """Principal directions of each kind of dense feature, by embedding model."""
-UNITS, NETWORKS, EPOCHS, BATCH = 128, 4, 40, 256
+UNITS, NETWORKS, EPOCHS, BATCH = 256, 4, 40, 256
 RATE, DECAY, DROPOUT, INPUT_DROPOUT, SMOOTHING = 3e-3, 3e-2, 0.5, 0.1, 0.02
 FAMILY_WEIGHT, CROSS_WEIGHT, RENAMED_WEIGHT = 0.15, 0.15, 0.4
 SAID_WEIGHT = 0.5
+LIVED_WEIGHT, LIVED_HELD_EVERY = 0.5, 5
+NEAREST, ALIKE = 6, 0.7
+"""What is more alike may well say the same or something else of the same."""
+CHANGED_WEIGHT = 1.0
 ENDING_WEIGHT, ENDING_WITHIN_WEIGHT = 2.0, 1.0
 """Of what ends a fact, alone and within its message; what leaves it true counts once."""
 QUOTED_MAX = 198
@@ -140,7 +145,7 @@ def as_said(rows_: Sequence[dict[str, Any]]) -> Iterator[Pair]:
 
 
 def _as_kept(text: str) -> str:
-    return text if text.startswith("User") else quoted(text)
+    return text if text.startswith("User") else phrased(text)
 
 
 def ending_pairs(found: Sequence[Ending]) -> Iterator[Pair]:
@@ -167,6 +172,14 @@ def said_pairs(rows_: Sequence[dict[str, Any]], *, held: bool) -> Iterator[Pair]
             yield Pair(old, new, each["label"], group)
             if each["label"] == "same":
                 yield Pair(new, old, "same", group)
+
+
+def changed_pairs(*, held: bool) -> Iterator[Pair]:
+    """Changes told in other words than what they change, and what is told beside it."""
+    for each in rows(CHANGED_FILE):
+        if each["held"] is held:
+            old, new, group = _as_kept(each["old"]), phrased(each["new"]), f"changed {each['old']}"
+            yield Pair(old, new, each["label"], group, CHANGED_WEIGHT)
 
 
 def families(rows_: Sequence[dict[str, Any]], chance: random.Random) -> Iterator[Pair]:
@@ -239,6 +252,47 @@ def crossed(rows_: Sequence[dict[str, Any]], vectors: Vectors, chance: random.Ra
         for _, other in (others[0], chance.choice(others[1:12])):
             pair = (text, other) if chance.random() < 0.6 else _renamed(text, other, chance)
             yield Pair(*pair, "different", family, CROSS_WEIGHT)
+
+
+def named(chance: random.Random) -> Iterator[Pair]:
+    """Different things said of two names that no model has met, whose vectors are alike and say nothing of what they
+    are told for; and what ``changes`` one name for another."""
+    told = rows(NAMED_FILE)
+    for one in told:
+        for first, other in itertools.product(one["says"], chance.sample(told, NAMED_EACH)):
+            old, new = first.replace("{}", _name(chance)), chance.choice(other["says"]).replace("{}", _name(chance))
+            if one is not other:
+                yield Pair(phrased(old), phrased(new), "different", f"named {one['about']}", NAMED_WEIGHT)
+        for first, then in itertools.product(one["says"], one.get("changes", ())):
+            old, new = first.replace("{}", _name(chance)), then.replace("{}", _name(chance))
+            yield Pair(phrased(old), phrased(new), "contradiction", f"named {one['about']}", 2 * NAMED_WEIGHT)
+
+
+def _name(chance: random.Random) -> str:
+    """Of two to four syllables."""
+    parts = ("".join(map(chance.choice, ("bcdfghjklmnprstvwz", "aeiou", ("", "n", "r")))) for _ in range(4))
+    return "".join(itertools.islice(parts, chance.randint(2, 4))).capitalize()
+
+
+def told_by_one(vectors: Vectors, chance: random.Random, *, held: bool) -> Iterator[Pair]:
+    """What one person said over some days, each with two of the nearest among what was said before: nearly all of it is
+    true side by side. Of each fifth person it is ``held``."""
+    for number, told in enumerate(lived()):
+        if (number % LIVED_HELD_EVERY == 0) is not held:
+            continue
+        for place, new in enumerate(told[1:], 1):
+            cosines = np.stack([vectors[unquoted(old)] for old in told[:place]]) @ vectors[unquoted(new)]
+            nearest = [at for at in np.argsort(-cosines)[:NEAREST] if cosines[at] < ALIKE]
+            for at in chance.sample(nearest, min(2, len(nearest))):
+                yield Pair(told[at], new, "different", f"lived {number}", LIVED_WEIGHT)
+
+
+def lived() -> list[list[str]]:
+    """Of each person what is kept, as it is kept, in the order in which it was said."""
+    people: dict[str, list[str]] = {}
+    for line in rows(TALKS_FILE):
+        people.setdefault(line["person"], []).extend(phrased(part) for part in line["keep"])
+    return [list(dict.fromkeys(told)) for told in people.values()]
 
 
 def crossable(rows_: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -363,15 +417,14 @@ async def main() -> None:
     pairs += beside(rows(BESIDE_FILE), chance)
     pairs += ending_pairs(endings(held=False))
     pairs += said_pairs(rows(SAID_FILE), held=False)
-    vectors = await vectors_of([text for _, text in crossable(sayings)], cache)
+    pairs += [*changed_pairs(held=False), *named(chance)]
+    told = [unquoted(text) for each in lived() for text in each]
+    vectors = await vectors_of([*(text for _, text in crossable(sayings)), *told], cache)
     pairs += crossed(sayings, vectors, chance)
+    pairs += told_by_one(vectors, chance, held=False)
     held = {name: [Pair(e["old"], e["new"], e.get("label", "different"), "") for e in known[name]] for name in known}
-    held["more"] = [Pair(each["old"], each["new"], each["says"], "") for each in rows(MORE_FILE)]
-    held["apart"] = [Pair(each["old"], each["new"], each["label"], "") for each in rows(APART_FILE)]
-    held["apart, as said"] = list(as_said(rows(APART_FILE)))
-    for name, aside in (("changed", False), ("changed held", True)):
-        changed = [each for each in rows(CHANGED_FILE) if each["held"] is aside]
-        held[name] = [Pair(_as_kept(each["old"]), quoted(each["new"]), each["label"], "") for each in changed]
+    held["changed"] = list(changed_pairs(held=True))
+    held["told by one"] = list(told_by_one(vectors, chance, held=True))
     held["endings held"] = list(ending_pairs(endings(held=True)))
     held["said held"] = list(said_pairs(rows(SAID_FILE), held=True))
     folder = Path(os.environ["DATA"]) if os.environ.get("DATA") else None

@@ -13,8 +13,8 @@ from types import MappingProxyType
 import numpy as np
 
 from semmem.extraction.candidate import Candidate
-from semmem.extraction.contradiction.pair_model import nameless, parts, trained_for
-from semmem.extraction.contradiction.verdict import Judged, Verdict, apart, bars_for, decided, details_differ, may
+from semmem.extraction.contradiction.pair_model import parts, trained_for
+from semmem.extraction.contradiction.verdict import Judged, Verdict, decided, details_differ, may
 from semmem.extraction.llm import KEY_PREFIX
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.screen import same_text
@@ -24,6 +24,7 @@ from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow
 from semmem.ports.store import Store
 from semmem.ports.text_work import TextWork
+from semmem.text.quoting import unquoted
 
 Judge = Callable[[str, str, float], Verdict | None]
 """What a new text is to an old one, given the cosine of the two; None: it cannot tell. Pure: it runs wherever
@@ -94,9 +95,9 @@ class Open:
 class PairJudge:
     """What the closed forms leave open, judged by the trained model: from the two texts, their vectors, and the vectors
     of what is left of each without the words that they share. Judges the nearest ``pairs_max`` memories of a fact, each
-    of which costs up to two embeddings; further ones stay. Before one is retired, the two cost two more. Reading is
-    text work and embedding is the embedder's, so that nothing holds up the loop. Who cannot be asked has no say, and an
-    ``embedder`` that no weights were trained for neither: every pair is called different."""
+    of which costs up to two embeddings where it shares a word with it; further ones stay. Reading is text work and
+    embedding is the embedder's, so that nothing holds up the loop. Who cannot be asked has no say, and an ``embedder``
+    that no weights were trained for neither: every pair is called different."""
 
     embedder: Embedder
     text_work: TextWork
@@ -118,23 +119,11 @@ class PairJudge:
 
     async def _judged(self, said: str, vector: Vector, asked: list[Open]) -> list[Judged]:
         left = await self.text_work.run(_parts, [old.content for old in asked], said, budget_s=self.budget_s)
-        embedded = await self._embedded({text for pair in left for text in pair})
+        known = {unquoted(said): vector} | {unquoted(old.content): old.vector for old in asked}
+        embedded = known | await self._embedded({text for pair in left for text in pair} - known.keys())
         nothing = np.zeros_like(vector)
         told = [(embedded.get(one, nothing), embedded.get(other, nothing)) for one, other in left]
         work = _decided, self.embedder.signature, asked, told, said, vector
-        judged = await self.text_work.run(*work, budget_s=self.budget_s)
-        for place, each in enumerate(judged):
-            if each.verdict is Verdict.CONTRADICTION and await self._is_apart(asked[place], said, vector):
-                judged[place] = Judged(Verdict.DIFFERENT, unsettled=True)
-        return judged
-
-    async def _is_apart(self, old: Open, said: str, vector: Vector) -> bool:
-        """Names are values: they hide what a short statement is about ("I live in Ulm", "I have moved to Jena")."""
-        one, other = await self.text_work.run(_nameless, old.content, said, budget_s=self.budget_s)
-        embedded = await self._embedded({one, other})
-        alike = float(embedded[one] @ embedded[other]) if one and other else None
-        bars = bars_for(self.embedder.signature)
-        work = apart, old.content, said, float(old.vector @ vector), alike, old.corrects, bars
         return await self.text_work.run(*work, budget_s=self.budget_s)
 
     async def _embedded(self, texts: set[str]) -> dict[str, Vector]:
@@ -145,10 +134,6 @@ class PairJudge:
 
 def _parts(olds: list[str], said: str) -> list[tuple[str, str]]:
     return [parts(old, said) for old in olds]
-
-
-def _nameless(old: str, said: str) -> tuple[str, str]:
-    return nameless(old), nameless(said)
 
 
 def _decided(
@@ -212,7 +197,7 @@ class Comparing:
     neighbours_max: int = 20
     doubts_per_fact_max: int = 5
     judge: Judge | None = None
-    judge_cosine_min: float = 0.25
+    judge_cosine_min: float = 0.1
     text_work: TextWork = IN_THREAD
     judge_budget_s: float = 1.0
     pair_judge: PairJudge | None = None

@@ -41,8 +41,9 @@ SETTLED_S = 3.0
 TEARS = 3
 TORN_EVERY, FULL_EVERY, RESTED_EVERY = 5, 7, 6
 """Rounds that are torn, that have no room, and, with the first, that are killed when every answer is settled."""
-LEARNT_WITHIN_S = 900.0
-"""A batch that failed where the journal had no room is tried again after 60, 180 and 540 s."""
+LEARNT_WITHIN_S = 4_000.0
+"""A batch that kills cut off, each of which counts as a try, and that fails once where the journal has no room, is
+tried again after up to an hour."""
 VERSIONS_MAX = 2
 """What was learnt at once, and the same confirmed by its batch. Any other version was learnt twice."""
 

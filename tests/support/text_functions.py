@@ -350,7 +350,6 @@ REGISTRY: Mapping[str, Call] = {
     "extraction.contradiction.quantities.take_quantities": quantities.take_quantities,
     "extraction.contradiction.reading.read": reading_.read,
     "extraction.contradiction.pair_model.parts": lambda t: (pair_model.parts(t, "I like tea"), pair_model.parts(t, t)),
-    "extraction.contradiction.pair_model.nameless": pair_model.nameless,
     "extraction.contradiction.pair_model.row": lambda t: pair_model.row(t, f"{t} 3", (_ONE,) * 4, _DIRECTIONS),
     "extraction.contradiction.verdict.details_differ": lambda t: verdict.details_differ(t, t + " not"),
     "extraction.contradiction.verdict.may": lambda t: (
@@ -364,7 +363,6 @@ REGISTRY: Mapping[str, Call] = {
         verdict.closed(t, "User likes tea", 0.8),
         verdict.closed("User likes tea", t, 0.8),
     ),
-    "extraction.contradiction.verdict.apart": lambda t: verdict.apart(t, f"{t} 3", 0.1, 0.1),
     "extraction.contradiction.verdict.decided": lambda t: verdict.decided(t, f"{t} 3", _LIKELY),
     "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
     "extraction.contradiction.reading.clauses": reading_.clauses,
@@ -555,7 +553,6 @@ _VALUES = "copies plain values and reads no text"
 _WAITS = "awaits stores and models; what it reads of a text is done by functions of this table"
 NEEDLESS: Mapping[str, str] = {
     "extraction.at_once.AtOnce.read": "the extractor and the screen above, on a thread",
-    "extraction.contradiction.verdict.bars_for": _NAMES,
     "extraction.storing.extracted": "the extractor above",
     "lifecycle.spared.Heirs.of": _VALUES,
     "lifecycle.spared.Heirs.of_left": _VALUES,

@@ -27,6 +27,7 @@ from semmem.extraction.contradiction.reading import (
 )
 from semmem.memory import Vector
 from semmem.ports.embedder import shipped_for
+from semmem.text.quoting import unquoted
 
 WEIGHTS_FILE = Path(__file__).with_name("pair_weights.npz")
 FEATURE_MAX = 6.0
@@ -72,15 +73,12 @@ class PairModel:
 
 
 def parts(old: str, new: str) -> tuple[str, str]:
-    """What is left of both texts without the words that they share: texts to embed, either may be empty."""
+    """What is left of both texts without the words that they share: texts to embed, either may be empty. Where they
+    share nothing but words of grammar, the texts as they are, whose vectors are known."""
     one, other = read(old), read(new)
+    if one.content.isdisjoint(other.content):
+        return unquoted(old), unquoted(new)
     return _without(one, frozenset(other.stems)), _without(other, frozenset(one.stems))
-
-
-def nameless(text: str) -> str:
-    """What a statement is about, without the names that it says it of; may be empty."""
-    told = read(text)
-    return " ".join(word for word, stem in zip(told.words, told.stems, strict=True) if stem not in told.names)
 
 
 def row(old: str, new: str, vectors: tuple[Vector, Vector, Vector, Vector], directions: Matrix) -> list[float]:

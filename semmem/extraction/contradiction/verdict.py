@@ -36,7 +36,7 @@ from semmem.text.stems import stem, stems
 
 NEARLY_COSINE_MIN = 0.9
 """From here on a number that differs is another value of the same thing, in scripts that the rules cannot read."""
-COMPETE_MIN = 0.65
+COMPETE_MIN = 0.7
 """So likely two statements must say the same or exclude each other, for one of them to go."""
 CORRECTED_MIN = 0.4
 """As much is enough where the new one corrects what was said just before."""
@@ -68,33 +68,6 @@ _NAMING = frozenset({"call", "name"})
 """Stems of what says no more than that a name follows."""
 _FREE = frozenset({"to"})
 """The preposition that other forms of a word call for ("a peanut allergy", "allergic to peanuts")."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """The least cosines, of one embedding model's vectors, of statements of which one may retire the other. ``apart``:
-    of two without a common word, names aside: below it they are about two things, whatever the judge says, which was
-    taught pairs about one. ``beside``: of two with a word in common, where the new one announces no change.
-    ``other_names``: of what is left without their names where these are different ones: made-up names resemble each
-    other, and so do the texts around them, which says nothing of what they are told for."""
-
-    apart: float
-    beside: float
-    other_names: float
-
-
-MINILM_BARS = Bars(apart=0.4, beside=0.34, other_names=0.3)
-"""Of 22,985 pairs of neighbours among sentences of our own that have little to do with each other (training/, stores of
-up to 30) the judge took 83 for contradictions; 21 with the first two bars, which cost 15 of 1,059 contradictions that
-it was made with. ``other_names`` costs 3 of 1,087."""
-BARS = {"multilingual-e5-small": Bars(apart=0.38, beside=0.4, other_names=0.44)}
-"""Of other models. With lower ones something of somebody else's ended a memory of the user's; with those that cost as
-large a share of contradictions as MiniLM's (0.47, 0.44, 0.44) a sixth fewer endings were heard."""
-
-
-def bars_for(signature: str) -> Bars:
-    """Of the model that an embedder's signature names."""
-    return next((bars for model, bars in BARS.items() if model in signature), MINILM_BARS)
 
 
 class Verdict(StrEnum):
@@ -152,24 +125,6 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
     if loses(old, new) or drops_a_clause(old, other, one) or _another(old, new) or _only_adds(one, other):
         return Judged(Verdict.DIFFERENT, unsettled=True)
     return Judged(Verdict.CONTRADICTION)
-
-
-def apart(
-    old: str, new: str, cosine: float, nameless_cosine: float | None, corrects: bool = False, bars: Bars = MINILM_BARS
-) -> bool:
-    """Whether the statements are about different things, so that neither excludes the other: neither their words nor
-    their vectors have enough in common. The cosines are those of the texts and of the texts without their names (None:
-    nothing is left); the higher one counts. ``corrects`` as for ``decided``."""
-    one, other = read(old), read(new)
-    if corrects and "corrects" in other.marks:
-        return False
-    alike = cosine if nameless_cosine is None else max(cosine, nameless_cosine)
-    other_names = one.names.isdisjoint(other.content) and other.names.isdisjoint(one.content)
-    if nameless_cosine is not None and nameless_cosine < bars.other_names and one.names and other.names and other_names:
-        alike = nameless_cosine
-    if (one.content - one.names).isdisjoint(other.content - other.names):
-        return alike < bars.apart
-    return alike < bars.beside and other.marks.isdisjoint({"ends", "changes", "corrects"})
 
 
 def may(verdict: Verdict, old: str, new: str) -> bool:

@@ -142,7 +142,7 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-DOUBTED_MIN = -1.3
+DOUBTED_MIN = -2.0
 """From these odds on (their logarithm) a unit is perhaps somebody else's (docs/learning.md)."""
 SURE_EACH, SURE_LEAST, SURE_MIN = 1.0, 0.5, 2.5
 """From so many times the number of the message's other units on it surely is, never below SURE_LEAST, and in any

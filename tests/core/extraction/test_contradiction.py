@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.extraction.contradiction.pair_model import Likelihoods, nameless, trained_for
+from semmem.extraction.contradiction.pair_model import Likelihoods, parts, trained_for
 from semmem.extraction.contradiction.quantities import Number, take_quantities
 from semmem.extraction.contradiction.reading import read, repeats, same_quantity
-from semmem.extraction.contradiction.verdict import Judged, Verdict, apart, closed, contains, decided, loses, may
+from semmem.extraction.contradiction.verdict import Judged, Verdict, closed, contains, decided, loses, may
 from tests.support.cpu_time import within_cpu_s
 
 PAIRS = [json.loads(line) for line in Path(__file__).with_name("pairs_sentences.jsonl").read_text("utf-8").splitlines()]
@@ -270,48 +270,12 @@ def test_a_correction_needs_less_than_other_news() -> None:
     assert decided(old, '"The van is a petrol one"', likely, corrects=True).verdict is Verdict.DIFFERENT
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "cosine", "differs"),
-    [
-        ("User collects stamps", "User chose a bank", 0.39, True),
-        ("User collects stamps", "User chose a bank", 0.41, False),
-        ("User works with Vera", "User plays chess with Vera", 0.39, True),
-        ("User uses Joplin for notes", "User uses Stripe for payments", 0.33, True),
-        ("User uses Joplin for notes", "User uses Obsidian for notes", 0.35, False),
-        ("User uses Joplin for notes", "User now uses Obsidian", 0.3, False),
-    ],
-)
-def test_what_neither_words_nor_vectors_connect_is_about_something_else(
-    old: str, new: str, cosine: float, differs: bool
-) -> None:
-    assert apart(old, new, cosine, None) is differs
+def test_what_is_left_of_two_texts_that_share_a_word_is_without_it() -> None:
+    assert parts('"I have moved to Jena"', "User moved here from Ulm") == ("have to jena", "here from ulm")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "nameless_cosine", "differs"),
-    [
-        ("User uses Joplin for notes", "User uses Stripe for payments", 0.29, True),
-        ("User uses Joplin for notes", "User uses Stripe for payments", 0.31, False),
-        ("User uses Joplin for notes", "User uses Joplin at work", 0.29, False),
-        ("User uses Joplin for notes", "User uses paper for notes", 0.29, False),
-    ],
-)
-def test_names_that_are_alike_do_not_connect_two_statements(
-    old: str, new: str, nameless_cosine: float, differs: bool
-) -> None:
-    assert apart(old, new, 0.42, nameless_cosine) is differs
-
-
-def test_a_correction_right_afterwards_may_resemble_nothing() -> None:
-    old, new = "User's train leaves from Graz", "No, it departs in Linz"
-    assert apart(old, new, 0.2, None)
-    assert not apart(old, new, 0.2, None, corrects=True)
-    assert apart(old, "It departs in Linz", 0.2, None, corrects=True)
-
-
-def test_names_are_not_what_a_statement_is_about() -> None:
-    assert nameless('"I have moved to Jena with Ines"') == "i have moved to with"
-    assert nameless("") == ""
+def test_nothing_is_taken_from_texts_that_share_no_word_but_those_of_grammar() -> None:
+    assert parts('"I have moved to Jena"', "User comes to Ulm") == ("I have moved to Jena", "User comes to Ulm")
 
 
 def test_what_comes_on_top_replaces_nothing() -> None:

@@ -65,8 +65,8 @@ def said(read: Read) -> list[str]:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_vectors_hear_somebody_else_where_words_do_not(embedder: Embedder) -> None:
-    assert heard(SOMEBODY_ELSES).alone
+async def test_vectors_are_sure_of_somebody_else_where_words_only_doubt(embedder: Embedder) -> None:
+    assert not heard(SOMEBODY_ELSES).mixed
     reader, one = Reader(embedder), batch(SOMEBODY_ELSES)
     read = await reader.read(one)
     assert read.shown.mixed == {SOMEBODY_ELSES}
