@@ -36,7 +36,7 @@ from semmem.text.stems import stem, stems
 
 NEARLY_COSINE_MIN = 0.9
 """From here on a number that differs is another value of the same thing, in scripts that the rules cannot read."""
-COMPETE_MIN = 0.7
+COMPETE_MIN = 0.75
 """So likely two statements must say the same or exclude each other, for one of them to go."""
 CORRECTED_MIN = 0.4
 """As much is enough where the new one corrects what was said just before."""
