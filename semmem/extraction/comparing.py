@@ -14,7 +14,7 @@ import numpy as np
 
 from semmem.extraction.candidate import Candidate
 from semmem.extraction.contradiction.pair_model import parts, trained_for
-from semmem.extraction.contradiction.verdict import Judged, Verdict, decided, details_differ, may
+from semmem.extraction.contradiction.verdict import Judged, Verdict, announces, decided, details_differ, may
 from semmem.extraction.llm import KEY_PREFIX
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.screen import same_text
@@ -84,11 +84,13 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A memory that may be repeated or contradicted. ``corrects``: what is said now follows right upon it."""
+    """A memory that may be repeated or contradicted. ``corrects``: what is said now follows right upon it; ``beside``:
+    the same message says both."""
 
     content: str
     vector: Vector
     corrects: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +144,14 @@ def _decided(
     model = trained_for(signature)
     if model is None:
         return [Judged(Verdict.DIFFERENT)] * len(olds)
-    return [
+    judged = [
         decided(old.content, said, model.likelihoods(old.content, said, (old.vector, vector, *left)), old.corrects)
         for old, left in zip(olds, told, strict=True)
+    ]
+    stays = [old.beside and not announces(said) for old in olds]
+    return [
+        Judged(Verdict.DIFFERENT) if kept and each.verdict is Verdict.CONTRADICTION else each
+        for kept, each in zip(stays, judged, strict=True)
     ]
 
 
@@ -227,7 +234,7 @@ class Comparing:
         if self.pair_judge is not None and None in weighed:
             asked = [hit for hit, each in zip(neighbours, weighed, strict=True) if each is None]
             opened = [
-                Open(hit.memory.content, vector, _follows(new, hit.memory))
+                Open(hit.memory.content, vector, _follows(new, hit.memory), hit.memory.source.turn == new.turn.id)
                 for hit in asked[: self.pair_judge.pairs_max]
                 if (vector := await self._vector(hit.memory)) is not None
             ]

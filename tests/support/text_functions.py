@@ -363,6 +363,7 @@ REGISTRY: Mapping[str, Call] = {
         verdict.closed(t, "User likes tea", 0.8),
         verdict.closed("User likes tea", t, 0.8),
     ),
+    "extraction.contradiction.verdict.announces": verdict.announces,
     "extraction.contradiction.verdict.decided": lambda t: verdict.decided(t, f"{t} 3", _LIKELY),
     "extraction.contradiction.verdict.loses": lambda t: verdict.loses(t, f"{t} 3"),
     "extraction.contradiction.reading.clauses": reading_.clauses,

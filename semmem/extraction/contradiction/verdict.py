@@ -36,7 +36,7 @@ from semmem.text.stems import stem, stems
 
 NEARLY_COSINE_MIN = 0.9
 """From here on a number that differs is another value of the same thing, in scripts that the rules cannot read."""
-COMPETE_MIN = 0.75
+COMPETE_MIN = 0.7
 """So likely two statements must say the same or exclude each other, for one of them to go."""
 CORRECTED_MIN = 0.4
 """As much is enough where the new one corrects what was said just before."""
@@ -125,6 +125,12 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
     if loses(old, new) or drops_a_clause(old, other, one) or _another(old, new) or _only_adds(one, other):
         return Judged(Verdict.DIFFERENT, unsettled=True)
     return Judged(Verdict.CONTRADICTION)
+
+
+def announces(said: str) -> bool:
+    """Whether it says that something ends, changes or was wrong. What does not ends nothing that the same message says
+    beside it."""
+    return not read(said).marks.isdisjoint({"ends", "changes", "corrects"})
 
 
 def may(verdict: Verdict, old: str, new: str) -> bool:

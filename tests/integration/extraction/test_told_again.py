@@ -44,13 +44,16 @@ class Ann:
         day: float | None = None,
         session: str | None = None,
         after_s: float = HOUR_S,
+        turn: str = "",
     ) -> Placed:
         number = next(self.numbers)
         self.now += after_s
-        turn = Turn(f"t-{number}", Scope("ann", session=session or f"s-{number}"), number, text, opened_at=self.now)
+        said = Turn(
+            turn or f"t-{number}", Scope("ann", session=session or f"s-{number}"), number, text, opened_at=self.now
+        )
         vector = await self.embedder.embed(unquoted(text))
-        fact = Fact(kind, text, turn.id, occurred_at=day)
-        return await self.dedup.place(Candidate(memory_id("b", number), fact, turn, vector, self.now))
+        fact = Fact(kind, text, said.id, occurred_at=day)
+        return await self.dedup.place(Candidate(memory_id("b", number), fact, said, vector, self.now))
 
     async def tells_all(self, *texts: str) -> None:
         for text in texts:
@@ -174,6 +177,26 @@ async def test_what_goes_well_together_is_not_marked(ann: Ann) -> None:
     texts = ["User's daughter Mia is 7", "User's daughter Mia loves horses", "Project Osprey is written in Rust"]
     await ann.tells_all(*texts)
     assert [await ann.stands_against(text) for text in texts] == [set()] * 3
+
+
+GOOGLE = "User works at Google"
+
+
+@pytest.mark.parametrize(
+    ("new", "turns", "left"),
+    [
+        ("User works at Meta", ("t", "t"), {GOOGLE, "User works at Meta"}),
+        ("User works at Meta", ("t", "u"), {"User works at Meta"}),
+        ("User now works at Meta", ("t", "t"), {"User now works at Meta"}),
+    ],
+    ids=["one message", "two messages", "a change in one message"],
+)
+async def test_what_one_message_says_side_by_side_stays(
+    ann: Ann, new: str, turns: tuple[str, str], left: set[str]
+) -> None:
+    for text, turn in zip((GOOGLE, new), turns, strict=True):
+        await ann.tells(text, turn=turn, session="s", after_s=0)
+    assert await ann.known() == left
 
 
 SISTER, FLIGHT, CORRECTION = '"My sister lives in Ulm"', '"We fly to Oslo"', '"Actually to Bergen"'
