@@ -14,7 +14,7 @@ import numpy as np
 
 from semmem.extraction.candidate import Candidate
 from semmem.extraction.contradiction.pair_model import parts, trained_for
-from semmem.extraction.contradiction.verdict import Judged, Verdict, announces, decided, details_differ, may
+from semmem.extraction.contradiction.verdict import Judged, Verdict, decided, details_differ, may
 from semmem.extraction.llm import KEY_PREFIX
 from semmem.extraction.model_judge import Doubt, Opinions
 from semmem.extraction.screen import same_text
@@ -144,15 +144,10 @@ def _decided(
     model = trained_for(signature)
     if model is None:
         return [Judged(Verdict.DIFFERENT)] * len(olds)
-    judged = [
-        decided(old.content, said, model.likelihoods(old.content, said, (old.vector, vector, *left)), old.corrects)
-        for old, left in zip(olds, told, strict=True)
+    likely = [
+        model.likelihoods(old.content, said, (old.vector, vector, *left)) for old, left in zip(olds, told, strict=True)
     ]
-    stays = [old.beside and not announces(said) for old in olds]
-    return [
-        Judged(Verdict.DIFFERENT) if kept and each.verdict is Verdict.CONTRADICTION else each
-        for kept, each in zip(stays, judged, strict=True)
-    ]
+    return [decided(old.content, said, each, old.corrects, old.beside) for old, each in zip(olds, likely, strict=True)]
 
 
 NO_OPINIONS: Opinions = MappingProxyType({})
@@ -234,7 +229,7 @@ class Comparing:
         if self.pair_judge is not None and None in weighed:
             asked = [hit for hit, each in zip(neighbours, weighed, strict=True) if each is None]
             opened = [
-                Open(hit.memory.content, vector, _follows(new, hit.memory), hit.memory.source.turn == new.turn.id)
+                Open(hit.memory.content, vector, _follows(new, hit.memory), _beside(new, hit.memory))
                 for hit in asked[: self.pair_judge.pairs_max]
                 if (vector := await self._vector(hit.memory)) is not None
             ]
@@ -310,6 +305,11 @@ def _follows(new: Candidate, memory: Memory) -> bool:
     """Whether the fact was said right after the memory, in the same session."""
     session = new.turn.scope.session
     return bool(session) and session == memory.session and 0 <= new.turn.opened_at - memory.said_at <= CORRECTED_S
+
+
+def _beside(new: Candidate, memory: Memory) -> bool:
+    """Whether one message says both; what was imported or written by hand is of no message."""
+    return bool(new.turn.id) and new.turn.id == memory.source.turn
 
 
 def _comparable(one: MemoryType, other: MemoryType) -> bool:

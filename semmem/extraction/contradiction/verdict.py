@@ -103,8 +103,10 @@ def closed(old: str, new: str, cosine: float) -> Verdict | None:
     return Verdict.DIFFERENT if _another_time(old, new) else None
 
 
-def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> Judged:
-    """What the trained judge's likelihoods come to. ``corrects``: the new one was said right after the old one."""
+def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False, beside: bool = False) -> Judged:
+    """What the trained judge's likelihoods come to. ``corrects``: the new one was said right after the old one.
+    ``beside``: one message says both, and ends what it says itself only where it says that something ends, changes or
+    was wrong."""
     one, other = read(old), read(new)
     competing = 1 - likely.different
     enough = CORRECTED_MIN if corrects and "corrects" in other.marks else COMPETE_MIN
@@ -124,13 +126,9 @@ def decided(old: str, new: str, likely: Likelihoods, corrects: bool = False) -> 
         return Judged(Verdict.DIFFERENT, unsettled=True)
     if loses(old, new) or drops_a_clause(old, other, one) or _another(old, new) or _only_adds(one, other):
         return Judged(Verdict.DIFFERENT, unsettled=True)
+    if beside and other.marks.isdisjoint({"ends", "changes", "corrects"}):
+        return Judged(Verdict.DIFFERENT)
     return Judged(Verdict.CONTRADICTION)
-
-
-def announces(said: str) -> bool:
-    """Whether it says that something ends, changes or was wrong. What does not ends nothing that the same message says
-    beside it."""
-    return not read(said).marks.isdisjoint({"ends", "changes", "corrects"})
 
 
 def may(verdict: Verdict, old: str, new: str) -> bool:

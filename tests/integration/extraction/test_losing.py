@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from semmem.backends.in_process import InProcessStore
 from semmem.extraction.candidate import Candidate, memory_id
-from semmem.extraction.comparing import NO_OPINIONS, Comparing, PairJudge
+from semmem.extraction.comparing import NO_OPINIONS, Comparing, Open, PairJudge
 from semmem.extraction.contradiction.pair_model import parts
 from semmem.extraction.contradiction.verdict import Verdict, closed
 from semmem.extraction.dedup import Dedup
@@ -240,6 +240,13 @@ async def test_a_partial_update_keeps_the_rest_and_says_that_it_is_unsettled(wor
     memories = {memory.content: memory for memory in await world.store.list(Scope("ann"))}
     assert sorted(memories) == sorted([old, new])
     assert memories[new].metadata["unsettled"] == [memories[old].id]
+
+
+async def test_nothing_is_embedded_for_what_shares_no_word(vectors: dict[str, Vector]) -> None:
+    old, new = '"I live in Ulm"', '"I have moved to Jena"'
+    judge = PairJudge(Known({}), InThread())  # raises for any text
+    judged = await judge.judged(new, vectors[unquoted(new)], [Open(old, vectors[unquoted(old)])])
+    assert judged[0].verdict is Verdict.CONTRADICTION
 
 
 async def test_an_event_without_a_day_gives_way_and_one_with_a_day_stays(world: World) -> None:

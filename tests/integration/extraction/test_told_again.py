@@ -44,13 +44,12 @@ class Ann:
         day: float | None = None,
         session: str | None = None,
         after_s: float = HOUR_S,
-        turn: str = "",
+        turn: str | None = None,
     ) -> Placed:
         number = next(self.numbers)
         self.now += after_s
-        said = Turn(
-            turn or f"t-{number}", Scope("ann", session=session or f"s-{number}"), number, text, opened_at=self.now
-        )
+        turn_id = f"t-{number}" if turn is None else turn
+        said = Turn(turn_id, Scope("ann", session=session or f"s-{number}"), number, text, opened_at=self.now)
         vector = await self.embedder.embed(unquoted(text))
         fact = Fact(kind, text, said.id, occurred_at=day)
         return await self.dedup.place(Candidate(memory_id("b", number), fact, said, vector, self.now))
@@ -187,9 +186,10 @@ GOOGLE = "User works at Google"
     [
         ("User works at Meta", ("t", "t"), {GOOGLE, "User works at Meta"}),
         ("User works at Meta", ("t", "u"), {"User works at Meta"}),
+        ("User works at Meta", ("", ""), {"User works at Meta"}),
         ("User now works at Meta", ("t", "t"), {"User now works at Meta"}),
     ],
-    ids=["one message", "two messages", "a change in one message"],
+    ids=["one message", "two messages", "of no message", "a change in one message"],
 )
 async def test_what_one_message_says_side_by_side_stays(
     ann: Ann, new: str, turns: tuple[str, str], left: set[str]
