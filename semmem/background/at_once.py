@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, InitVar, dataclass
 
 from semmem.background.tasks import Outage, Tasks
-from semmem.extraction.at_once import AtOnce, Found
+from semmem.extraction.at_once import REFUSED, AtOnce, Found
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.extraction.settling import Settling
 from semmem.lifecycle.holds import Busy, Holds, Lines
@@ -157,12 +157,12 @@ class AtOnceLearner:
         raise AssertionError("pauses never end")
 
     async def _settle_or_learn(self, turn: Turn, found: Found | None, hold_id: str) -> BatchResult | None:
-        state, _ = await self.at_once.records.turn_state(turn.id)
-        if state is not TurnState.REFUSED:
-            return await self.at_once.learn(turn.id, hold_id, found)
+        result = await self.at_once.learn(turn.id, hold_id, found)
+        if result.status != REFUSED:
+            return result
         gone = await self.settling.take_back(turn, batch=hold_id, now=self.clock())
         removals = tuple(removal for placed, _ in gone for removal in placed.removals)
-        return BatchResult("refused", removals=removals) if removals else None
+        return BatchResult(REFUSED, removals=removals) if removals else None
 
 
 def _pauses() -> Iterable[float]:

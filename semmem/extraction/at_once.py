@@ -1,8 +1,9 @@
 """Learn from one turn as soon as its answer has ended: provisional memories, which its batch settles later.
 
-It is the local extractor that reads it, the same that batches without a model are learnt by. Ids are made of the turn
-and of what is said, so that a turn that is read again, here or on another replica, doubles nothing. What this misses
-(a crash, a full queue, a store that is down) is taken up a little later by whoever has time, else the batch learns it.
+It is the local extractor that reads it, the same that batches without a model are learnt by: these read again only
+what was left to them. Ids are made of the turn and of what is said, so that a turn that is read again, here or on
+another replica, doubles nothing. What this misses (a crash, a full queue, a store that is down) is taken up a little
+later by whoever has time, else the batch learns it.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 
 from semmem.extraction.candidate import Action, Candidate, Placed, memory_id
-from semmem.extraction.reading import ForgetRequest, Reader
+from semmem.extraction.reading import UNHEARD, ForgetRequest, Reader
 from semmem.extraction.result import BatchResult, Tally
 from semmem.extraction.screen import Ruling, Screened, same_text
 from semmem.extraction.storing import Storing, extracted
@@ -18,27 +19,35 @@ from semmem.extraction.unlearning import Unlearning
 from semmem.lifecycle.spared import as_settled
 from semmem.memory import Fact, Scope, Turn
 from semmem.ports.errors import SemmemError
-from semmem.ports.learning import Batch, Extractor, ProvisionalRecords, TurnState
+from semmem.ports.learning import Batch, Extracted, Extractor, ProvisionalRecords, TurnState
 from semmem.text.grounding import SourceText
 
+REFUSED = "refused"
 AT_ONCE = "at_once"
 """Trigger word of the batch of one turn that the extractor is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a turn says, before anything is stored. ``said``: its words, as facts are held against them."""
+    """What a turn says, before anything is stored. ``said``: its words, as facts are held against them. ``partly``:
+    another try may find more."""
 
     turn: Turn
     facts: Sequence[Fact]
     said: SourceText
     tally: Tally
     forget: tuple[ForgetRequest, ...] = ()
+    partly: bool = False
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is to be done about it."""
         return not self.facts and not self.forget
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left to the batch, which also counts, by reason, what was rejected."""
+        return not self.partly and not self.tally.rejected
 
 
 @dataclass(eq=False, repr=False)
@@ -67,22 +76,24 @@ class AtOnce:
         alone = Batch(turn.id, turn.scope, (turn,), (), AT_ONCE, attempt=1)
         read = await self.reader.read(alone)
         tally.engine = self.extractor.name
-        found = (await extracted(self.extractor, read.shown)).facts if read.shown.turns else []
-        facts = await self.storing.screened(read.weighed(found), {turn.id}, read.said, tally)
-        return Found(turn, facts, read.said, tally, read.forget)
+        found = await extracted(self.extractor, read.shown) if read.shown.turns else Extracted([])
+        facts = await self.storing.screened(read.weighed(found.facts), {turn.id}, read.said, tally)
+        return Found(turn, facts, read.said, tally, read.forget, found.partly or read.embedded is UNHEARD)
 
     async def pass_over(self, found: Found) -> BatchResult:
         """There is nothing to be stored of a turn, so that nobody need hold its user: it is not read again. Raises
         JournalError."""
-        await self.records.note_read(found.turn.id)
+        await self.records.note_read(found.turn, wholly=found.is_whole)
         return found.tally.result(earlier=0)
 
     async def learn(self, turn_id: str, hold_id: str, found: Found | None = None) -> BatchResult:
-        """Learn from a turn; ``late`` when there is nothing to learn from it any more, ``failed`` when it could not be
-        done. ``found``: what was read of it, if its words are the same still. Raises nothing but cancellation and
-        mistakes of ours."""
+        """Learn from a turn; ``late`` when there is nothing to learn from it any more, ``refused`` when there never
+        was, ``failed`` when it could not be done. ``found``: what was read of it, if its words are the same still.
+        Raises nothing but cancellation and mistakes of ours."""
         try:
             state, turn = await self.records.turn_state(turn_id)
+            if state is TurnState.REFUSED:
+                return BatchResult(REFUSED)
             if turn is None or not self.is_ready(state):
                 return BatchResult("late")
             if found is None or found.turn.user_text != turn.user_text:
@@ -101,7 +112,7 @@ class AtOnce:
         if self.unlearning is not None:
             for placed, _ in await self.unlearning.obey(found.forget, hold=hold_id, now=self.storing.clock()):
                 found.tally.went(placed)
-        await self.records.note_read(turn.id)
+        await self.records.note_read(turn, wholly=found.is_whole and not known, hold=hold_id)
 
     async def _place(self, found: Found, fact: Fact, verdict: Screened, hold_id: str, known: Collection[str]) -> bool:
         """Store one fact; False when the turn waits no longer. What is suspicious is left to the batch, and so is what

@@ -137,6 +137,16 @@ class Dedup:
             return Placed(Action.FORGOTTEN, gone)
         return Placed(Action.CONFIRMED, gone, held.id, _noted(new, held) + ended)
 
+    async def confirm_all(self, held: Sequence[Memory], *, batch: str, now: float) -> list[Placed]:
+        """``confirm`` of provisional memories of one user that need not be compared again."""
+        if not held:
+            return []
+        news = [replace(reconsidered(memory, batch, now), unsettled=tuple(memory.unsettled)) for memory in held]
+        stay = await self._writes(news[0]).put(*map(confirmed, held, news))
+        return [
+            Placed(Action.CONFIRMED, id=memory.id) if memory.id in stay else Placed(Action.FORGOTTEN) for memory in held
+        ]
+
     async def _drop(self, new: Candidate, known: Memory) -> Placed:
         """Nothing is stored; beside the memory it is noted that it was said again. What was provisional is not any
         more when a batch says it too."""

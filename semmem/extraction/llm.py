@@ -13,7 +13,7 @@ from semmem.extraction.model_items import Facts, Item, line_of, read_items, wron
 from semmem.extraction.reading import text_of
 from semmem.memory import MEMORY_TYPES, Fact, Memory, MemoryType, Scope, Standing, Turn
 from semmem.ports.errors import ModelError, ModelRefused, ModelUnavailable
-from semmem.ports.learning import Batch, Reviewed
+from semmem.ports.learning import Batch, Extracted
 from semmem.ports.models import exactly
 from semmem.text.grounding import SourceText
 
@@ -84,11 +84,7 @@ class LlmExtractor(AskingModel):
             parts.append(f'Each fact also has a "category": one of those named below, or "{OTHER}".')
         self._rules = "\n\n".join([*parts, *operators_rules(self.custom_instructions, self.categories)])
 
-    async def extract(self, batch: Batch) -> list[Fact]:
-        """The facts of ``review``. Raises ModelError."""
-        return (await self.review(batch, ())).facts
-
-    async def review(self, batch: Batch, notes: Sequence[Memory]) -> Reviewed:
+    async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
         """At most ``facts_max`` facts in the order the model gave them, the most important of more; and which notes it
         named as wrong. Raises ModelError. What does not fit into one question, and what an answer that was cut off did
         not come to, is asked about next. Each note is shown with its turn."""
@@ -114,7 +110,7 @@ class LlmExtractor(AskingModel):
             if first >= len(batch.turns):
                 break
         places, ignored = wrong_notes(wrong, shown)
-        return Reviewed(await asyncio.to_thread(self._facts, items, batch), places, ignored)
+        return Extracted(await asyncio.to_thread(self._facts, items, batch), places, ignored)
 
     async def _ask(
         self, batch: Batch, lines: range, noted: Mapping[int, str], timeout_s: float

@@ -28,7 +28,7 @@ from semmem.extraction.storing import Keeping, Storing, extracted
 from semmem.extraction.unlearning import Unlearning
 from semmem.memory import Fact, Memory
 from semmem.ports.errors import JournalError, ModelError, ModelRefused, ModelUnavailable, SemmemError
-from semmem.ports.learning import Batch, BatchRecords, Extractor, ProvisionalRecords, Reviewed
+from semmem.ports.learning import Batch, BatchRecords, Extracted, Extractor, ProvisionalRecords
 from semmem.text.grounding import SourceText
 
 New = tuple[Candidate, Screened]
@@ -98,6 +98,10 @@ class Learning:
         if self.passages is not None:
             asked_at = max((request.turn.opened_at for request in read.forget), default=0.0)
             one.tally.passages.update(await self.passages.keep(read.own_turns, batch.id, no_gist_until=asked_at))
+        if await self._was_read(one):
+            one.tally.engine = self.extractor.name
+            await self._settled(one, await self.settling.confirm(one.told, batch=batch.id, now=self.storing.clock()))
+            return await self._finish(batch, one.tally.result(earlier=0))
         try:
             facts, wrong = await self._facts(one, read)
         except ModelRefused as error:
@@ -112,6 +116,14 @@ class Learning:
             for placed, _ in await self.unlearning.obey(read.forget, hold=batch.id, now=self.storing.clock()):
                 one.tally.went(placed)
         return await self._finish(batch, one.tally.result(earlier=batch.applied))
+
+    async def _was_read(self, one: _Try) -> bool:
+        """Whether the same extractor has read every turn at once, and left nothing; and what it made of them is there:
+        it may have gone with another turn that said the same."""
+        if self.extractor.name != self.local_engine or one.batch.facts is not None or one.told.missing:
+            return False
+        left = {turn.id for turn in one.told.readable(one.batch).turns}
+        return left <= await self.journal.read_wholly(sorted(left))
 
     async def _apply(self, one: _Try, facts: Sequence[Fact], wrong: Mapping[str, str], said: SourceText) -> None:
         """Store what is left of the facts, and settle what the turns were made into at once. Facts are screened again
@@ -135,10 +147,14 @@ class Learning:
         await self._settle(one, says, wrong)
 
     async def _settle(self, one: _Try, says: Mapping[str, str], wrong: Mapping[str, str]) -> None:
-        batch, now = one.batch, self.storing.clock()
-        for placed, memory in await self.settling.settle(one.told, says, wrong=wrong, batch=batch.id, now=now):
-            one.tally.settle(placed, memory)
-        for placed, memory in await self.settling.settle_overdue(batch.scope.user, batch=batch.id, now=now):
+        settling = self.settling.settle(one.told, says, wrong=wrong, batch=one.batch.id, now=self.storing.clock())
+        await self._settled(one, await settling)
+
+    async def _settled(self, one: _Try, done: Sequence[tuple[Placed, Memory]]) -> None:
+        """With what is overdue."""
+        batch = one.batch
+        overdue = self.settling.settle_overdue(batch.scope.user, batch=batch.id, now=self.storing.clock())
+        for placed, memory in [*done, *await overdue]:
             one.tally.settle(placed, memory)
 
     async def _facts(self, one: _Try, read: Read) -> tuple[Sequence[Fact], Mapping[str, str]]:
@@ -154,10 +170,10 @@ class Learning:
         one.tally.ignored.update(found.ignored)
         return facts, {notes[place].id: notes[place].content for place in found.wrong}
 
-    async def _extract(self, shown: Batch, notes: Sequence[Memory], tally: Tally) -> Reviewed:
+    async def _extract(self, shown: Batch, notes: Sequence[Memory], tally: Tally) -> Extracted:
         """What the extractor found, or the fallback where there is one and the extractor will not do."""
         if not shown.turns:
-            return Reviewed([])
+            return Extracted([])
         tally.engine = self.extractor.name
         try:
             if self.extractor.name == self.local_engine:

@@ -28,6 +28,8 @@ _AND = re.compile(r"(?:^| )(?:both|and|und|et|y|e|sowie|as well as) |[和と]")
 PIECES_MAX, PARTS_MAX = 20, 4
 UNITS_PER_BATCH_MAX = 200
 """So many units of a batch are embedded; the others are heard by their words alone."""
+UNHEARD = Embedded()
+"""Told by words alone, since the embedder could not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ class ForgetRequest:
 class Read:
     """``shown``: the batch as an extractor sees it. ``said``: the words in it, which ground facts. ``forget``: what the
     user asks to be forgotten, in messages in which nobody else speaks; these orders are not in ``shown``, and nor is
-    what the user asks to keep out. ``embedded``: what the voices were told by, for reading what is left of it again."""
+    what the user asks to keep out. ``embedded``: what the voices were told by, for reading what is left of it again;
+    ``UNHEARD`` where the embedder could not."""
 
     shown: Batch
     said: SourceText
@@ -188,7 +191,7 @@ class Reader:
         try:
             vectors = await asyncio.gather(*map(self.embedder.embed, chosen))
         except EmbedderError:
-            return NOTHING_EMBEDDED
+            return UNHEARD
         return Embedded(self.embedder.signature, dict(zip(chosen, vectors, strict=True)))
 
 

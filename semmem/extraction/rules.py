@@ -20,11 +20,11 @@ from semmem.extraction.lasting.clauses import clauses, raised, squeezed
 from semmem.extraction.lasting.features import CHARS_READ, Clause, features
 from semmem.extraction.phrasing import event_time, phrased
 from semmem.extraction.work import BATCH_TOO_SLOW, IN_THREAD, reason
-from semmem.memory import Fact, MemoryType, Scope, Standing, Turn, Vector
+from semmem.memory import Fact, Memory, MemoryType, Scope, Standing, Turn, Vector
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError, WorkLost, WorkTooSlow
 from semmem.ports.events import Announce, TurnsUnread, nobody_listens
-from semmem.ports.learning import Batch
+from semmem.ports.learning import Batch, Extracted
 from semmem.ports.text_work import TextWork
 from semmem.text.words import counted
 
@@ -90,10 +90,11 @@ class RulesExtractor:
         signature = "" if self.embedder is None else self.embedder.signature
         return signature if signature in SIGNATURES else ""
 
-    async def extract(self, batch: Batch) -> list[Fact]:
-        """Facts from the user texts of ``batch.turns``, oldest first; answers and context are not read. Raises
+    async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
+        """Facts from the user texts of ``batch.turns``, oldest first; answers, context and notes are not read. Raises
         WorkUnavailable."""
         facts: list[Fact] = []
+        partly = False
         left_s, vectors_left = self.batch_budget_s, CLAUSES_PER_BATCH_MAX
         for turn in batch.turns:
             found, seconds, why = await self._read(turn, left_s)
@@ -101,12 +102,14 @@ class RulesExtractor:
             if not why and found.clauses:
                 vectors = await self._vectors(found.clauses) if len(found.clauses) <= vectors_left else None
                 vectors_left -= len(vectors or ())
+                partly = partly or (vectors is None and self.is_calibrated)
                 least = MIXED_MIN if turn.id in batch.mixed else DOUBTED_MIN if turn.id in batch.doubted else 0.0
                 chosen, why = await self._chosen(found, vectors, least)
                 facts += chosen
             if why:
+                partly = True
                 self.announce(TurnsUnread(batch.id, why, 1))
-        return facts[: self.facts_per_batch]
+        return Extracted(facts[: self.facts_per_batch], partly=partly or len(facts) > self.facts_per_batch)
 
     async def worth(self, text: str) -> float:
         """The probability that the text says something lasting about who wrote it: its best clause's. 0 for what

@@ -1,5 +1,6 @@
 """What becomes of the provisional memories of a batch's turns, once the batch has learnt from them.
 
+    read wholly     at once, by the extractor that the batch would ask: confirmed
     said again      word for word: confirmed, the same memory
     rewritten       a fact of the batch says all of it in other words: the memory says it so from now on; or another
                     memory says it, and this one goes
@@ -37,13 +38,14 @@ class Provisional:
     superseded ones among them, and those of other turns that say the same as one of these. ``known``: texts that an
     earlier try of the batch has confirmed, or that have been replaced since in the same memory. ``noted``: turns that
     were made into something, and ``shut`` those of which somebody had a memory erased: nothing more is learnt from
-    them."""
+    them. ``missing``: something that they were made into is not in the store, and nobody had it erased."""
 
     turns: frozenset[str]
     noted: frozenset[str]
     waiting: dict[str, Memory]
     known: frozenset[str]
     shut: frozenset[str]
+    missing: bool
 
     def readable(self, batch: Batch) -> Batch:
         """The batch without turns that nothing is learnt from."""
@@ -96,6 +98,7 @@ class Settling:
             waiting={memory.id: memory for memory in memories if memory.is_provisional},
             known=frozenset(same_text(memory.content) for memory in [*settled, *past]),
             shut=frozenset(each.turn_id for each in noted if each.forgotten),
+            missing=None in found,
         )
 
     async def _earlier(self, memory: Memory) -> list[Memory]:
@@ -166,6 +169,11 @@ class Settling:
                 placed = await self._dedup.confirm(held, new)
             done.append((placed, held))
         return done
+
+    async def confirm(self, told: Provisional, *, batch: str, now: float) -> list[tuple[Placed, Memory]]:
+        """Let all of them stay, in one write: each was compared when it was written, and what came later with it."""
+        held = told.own()
+        return list(zip(await self._dedup.confirm_all(held, batch=batch, now=now), held, strict=True))
 
     async def drop(self, held: Memory, why: str, *, batch: str, now: float) -> Placed:
         """Let a provisional memory go, and bring back what it had replaced."""

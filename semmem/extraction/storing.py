@@ -25,7 +25,7 @@ from semmem.passages.pieces import passages_of
 from semmem.ports import spans
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import StoreRefused, WorkLost, WorkTooSlow
-from semmem.ports.learning import Batch, Extractor, Reviewed, Reviewer
+from semmem.ports.learning import Batch, Extracted, Extractor
 from semmem.ports.memory_records import WriteRecords
 from semmem.ports.storable import check_storable
 from semmem.ports.store import Store
@@ -125,14 +125,11 @@ def _screen_all(screening: Screening, facts: Sequence[Fact], said: SourceText) -
     return [screening(fact, said if fact.key is None else SourceText(fact.content)) for fact in facts]
 
 
-async def extracted(extractor: Extractor, shown: Batch, notes: Sequence[Memory] = ()) -> Reviewed:
+async def extracted(extractor: Extractor, shown: Batch, notes: Sequence[Memory] = ()) -> Extracted:
     """The extractor's facts, and its judgement of the notes where it gives one. Raises what it raises."""
     with spans.step("semmem.extract") as span:
         span.note("semmem.engine", extractor.name)
-        if notes and isinstance(extractor, Reviewer):
-            found = await extractor.review(shown, notes)
-        else:
-            found = Reviewed(await extractor.extract(shown))
+        found = await extractor.extract(shown, notes)
         span.note("semmem.facts", len(found.facts))
     return found
 

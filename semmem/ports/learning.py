@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from semmem.memory import Fact, Memory, Scope, Turn
 from semmem.ports.memory_records import MemoryRecords
@@ -51,31 +51,26 @@ class WaitingSession:
     newest_at: float
 
 
-class Extractor(Protocol):
-    """Finds facts in what the user said."""
-
-    name: str
-
-    async def extract(self, batch: Batch) -> list[Fact]:
-        """Facts from ``batch.turns``' user texts. Raises ModelError when a language model is needed and failed."""
-
-
 @dataclass(frozen=True, slots=True)
-class Reviewed:
+class Extracted:
     """What an extractor found, and which of the notes that it was shown it named as wrong. ``wrong`` are places in the
-    notes, from 0. ``ignored`` counts what it named in vain, by reason."""
+    notes, from 0. ``ignored`` counts what it named in vain, by reason. ``partly``: something could not be read, or not
+    as it should be; another try may find more."""
 
     facts: list[Fact]
     wrong: frozenset[int] = frozenset()
     ignored: Mapping[str, int] = field(default_factory=dict)
+    partly: bool = False
 
 
-@runtime_checkable
-class Reviewer(Protocol):
-    """An extractor that also judges what was noted of the turns before."""
+class Extractor(Protocol):
+    """Finds facts in what the user said, and may judge what was noted of it before."""
 
-    async def review(self, batch: Batch, notes: Sequence[Memory]) -> Reviewed:
-        """``notes``: provisional memories of ``batch.turns``. What is not named stays. Raises ModelError."""
+    name: str
+
+    async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
+        """Facts from ``batch.turns``' user texts. ``notes``: provisional memories of these turns; what is not named
+        stays. Raises ModelError when a language model is needed and failed."""
 
 
 class BatchRecords(Protocol):
@@ -146,8 +141,12 @@ class ProvisionalRecords(MemoryRecords, Protocol):
         when the turn waits no longer: a batch has learnt from it, or it was erased, and nothing is remembered; or it
         was refused, and whoever takes it back shall know of them."""
 
-    async def note_read(self, turn_id: str) -> None:
-        """The turn was learnt from at once, and is not again."""
+    async def note_read(self, turn: Turn, *, wholly: bool, hold: str = "") -> None:
+        """The turn was learnt from at once, and is not again, if its words are these still. ``wholly``: nothing of it
+        was left to its batch, unless ``hold``, under which it was learnt from, has been cut off."""
+
+    async def read_wholly(self, turn_ids: Sequence[str]) -> frozenset[str]:
+        """Those turns of which nothing was left to their batch."""
 
     async def provisional(self, turn_ids: Sequence[str]) -> list[Noted]:
         """What these turns were made into, in no order."""

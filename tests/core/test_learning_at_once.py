@@ -223,7 +223,7 @@ async def test_many_users_at_once_are_learnt_from_in_bounded_company(world: Prov
     at_work, most = 0, 0
     extract = world.local.extract
 
-    async def counted(batch: Any) -> Any:
+    async def counted(batch: Any, notes: Any = ()) -> Any:
         nonlocal at_work, most
         at_work += 1
         most = max(most, at_work)

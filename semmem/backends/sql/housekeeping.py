@@ -14,7 +14,7 @@ from semmem.backends.sql.erasure import erasure_id
 from semmem.backends.sql.memory_records import HOLD
 from semmem.backends.sql.rows import Transaction, know_users, slices
 from semmem.backends.sql.tables import WAITING, batches, obeyed, reindex_writers, reindexes, replicas, turns, users
-from semmem.backends.sql.unlearnt import WITHDRAWN, prune_notes
+from semmem.backends.sql.unlearnt import prune_notes
 from semmem.memory import Forgetting
 from semmem.ports.housekeeping import EndedBatch, LiveBatch, Replica, Work
 from semmem.ports.reindexing import Reindex, ReindexState
@@ -180,7 +180,7 @@ class SqlHousekeeping(JournalPart):
     def recorded_ids(self, conn: Transaction, user: str) -> set[str]:
         """What its batch removed is kept as a version on purpose, until its turn is pruned."""
         withdrawn = select(tables.provisional.c.memory_id).where(
-            tables.provisional.c.user_id == user, tables.provisional.c.state == WITHDRAWN
+            tables.provisional.c.user_id == user, tables.provisional.c.state == tables.WITHDRAWN
         )
         found = (
             select(table.c.memory_id).where(table.c.user_id == user, table.c.memory_id.not_in(withdrawn))

@@ -25,7 +25,6 @@ from semmem.backends.sql.rows import (
     within,
 )
 from semmem.backends.sql.tables import LIVE, accesses, batches, dropped, erasures, provisional, resting, versions, votes
-from semmem.backends.sql.unlearnt import FORGOTTEN
 from semmem.memory import REPEATED, Memory, Scope
 from semmem.ports.memory_records import Dropped, Uses, VoteRow
 
@@ -94,7 +93,7 @@ class SqlMemoryRecords(JournalPart):
         for ids in slices(memory_ids):
             if shuts_turns:
                 made_of = (provisional.c.user_id == scope.user, provisional.c.memory_id.in_(ids))
-                conn.change(provisional, *made_of, state=FORGOTTEN)
+                conn.change(provisional, *made_of, state=tables.FORGOTTEN)
             for batch_id in at_work:
                 rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": scope.user} for memory_id in ids]
                 conn.insert_new(erasures, rows)

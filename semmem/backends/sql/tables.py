@@ -31,6 +31,11 @@ OPEN, ANSWER_LOST, ANSWERED, REFUSED, ERASED = range(5)
 CLOSING_ORDER = (OPEN, ANSWER_LOST, REFUSED, ANSWERED, ERASED)
 """Of two closes the later one in this order wins; of two equal ones the earlier in time."""
 
+NOTED, FORGOTTEN, WITHDRAWN, WHOLLY = range(4)
+"""What became of a memory that a turn was made into: nothing yet; somebody had it erased, or took it back; its batch
+removed it, and what it said is kept as a version until the turn is pruned. Of a turn that was read: nothing of it was
+left to its batch."""
+
 CLOSING = {"answer_lost": ANSWER_LOST, "answered": ANSWERED, "refused": REFUSED}
 
 _UNSTORABLE = re.compile("[\\\\\x00\ud800-\udfff]")

@@ -8,15 +8,27 @@ from sqlalchemy import ColumnElement, Row, and_, func, or_, select, tuple_
 
 from semmem.backends.sql import locks, tables
 from semmem.backends.sql.database import JournalPart, one_read, one_write
+from semmem.backends.sql.memory_records import is_live
 from semmem.backends.sql.rows import Transaction, json_memory, row_turn
-from semmem.backends.sql.tables import ERASED, IN_BATCH, OPEN, REFUSED, WAITING, batches, provisional, turns, versions
+from semmem.backends.sql.tables import (
+    ERASED,
+    FORGOTTEN,
+    IN_BATCH,
+    NOTED,
+    OPEN,
+    REFUSED,
+    WAITING,
+    WHOLLY,
+    WITHDRAWN,
+    batches,
+    provisional,
+    turns,
+    versions,
+)
 from semmem.memory import Memory, Turn, TurnEnding
 from semmem.ports.learning import Noted, TurnState
 from semmem.ports.recording import TurnClosed
 
-NOTED, FORGOTTEN, WITHDRAWN = range(3)
-"""What became of a memory: nothing yet; somebody had it erased, or took it back; its batch removed it, and what it said
-is kept as a version until the turn is pruned."""
 READ = ""
 """In place of a memory's id: the turn was learnt from at once."""
 _ENDINGS = {number: TurnEnding(word) for word, number in tables.CLOSING.items()}
@@ -27,7 +39,8 @@ class SqlUnlearnt(JournalPart):
 
     @one_read
     def turn_state(self, conn: Transaction, turn_id: str) -> tuple[TurnState, Turn | None]:
-        row = conn.row_of(turns, turns.c.id == turn_id)
+        was_read = select(provisional.c.turn_id).where(_this(turn_id, READ)).exists().label("was_read")
+        row = conn.execute(select(turns, was_read).where(turns.c.id == turn_id)).one_or_none()
         if row is None or (row.opened_at is None and row.closing != ERASED):
             return TurnState.MISSING, None
         if row.closing == ERASED:
@@ -36,7 +49,7 @@ class SqlUnlearnt(JournalPart):
             state = TurnState.REFUSED
         elif row.done_at is not None:
             state = TurnState.DONE
-        elif conn.is_there(provisional, _this(turn_id, READ)):
+        elif row.was_read:
             state = TurnState.READ
         else:
             state = TurnState.OPEN if row.closing == OPEN else TurnState.CLOSED
@@ -65,8 +78,17 @@ class SqlUnlearnt(JournalPart):
         return waits
 
     @one_write
-    def note_read(self, conn: Transaction, turn_id: str) -> None:
-        _note_if_it_waits(conn, turn_id, READ)
+    def note_read(self, conn: Transaction, turn: Turn, *, wholly: bool, hold: str = "") -> None:
+        same = turns.c.user_text == turn.user_text
+        wholly = wholly and (not hold or is_live(conn, hold))
+        _note_if_it_waits(conn, turn.id, READ, same, state=WHOLLY if wholly else NOTED)
+
+    @one_read
+    def read_wholly(self, conn: Transaction, turn_ids: Sequence[str]) -> frozenset[str]:
+        these = and_(
+            provisional.c.turn_id.in_(turn_ids), provisional.c.memory_id == READ, provisional.c.state == WHOLLY
+        )
+        return frozenset(conn.execute(select(provisional.c.turn_id).where(these)).scalars())
 
     @one_read
     def provisional(self, conn: Transaction, turn_ids: Sequence[str]) -> list[Noted]:
@@ -108,7 +130,7 @@ class SqlUnlearnt(JournalPart):
     def reword(
         self, conn: Transaction, user: str, edits: Mapping[str, tuple[str, str]], memory_ids: Sequence[str]
     ) -> int:
-        """With a batch goes what an earlier try of it has extracted."""
+        """With a batch goes what an earlier try of it has extracted. What is left of the words is read by a batch."""
         locks.user(conn, user)
         torn: set[str] = set()
         for turn_id, (old, new) in edits.items():
@@ -116,6 +138,7 @@ class SqlUnlearnt(JournalPart):
             same = and_(this, turns.c.user_text == old, turns.c.done_at.is_(None))
             torn |= set(conn.execute(select(turns.c.batch_id).where(same, IN_BATCH)).scalars())
             conn.change(turns, same, user_text=new)
+            conn.change(provisional, _this(turn_id, READ), state=NOTED)
         for batch_id in torn:  # as for a batch that goes on
             rows = [{"batch_id": batch_id, "memory_id": memory_id, "user_id": user} for memory_id in memory_ids]
             conn.insert_new(tables.erasures, rows)
@@ -174,17 +197,19 @@ def prune_notes(conn: Transaction) -> None:
     conn.remove(provisional, gone)
 
 
-def _note_if_it_waits(conn: Transaction, turn_id: str, memory_id: str) -> None:
+def _note_if_it_waits(
+    conn: Transaction, turn_id: str, memory_id: str, *also: ColumnElement[bool], state: int = NOTED
+) -> None:
     """From here on the caller is alone with who said it."""
     locks.user_of(conn, turns, turn_id)
-    row = conn.row_of(turns, turns.c.id == turn_id, turns.c.done_at.is_(None))
+    row = conn.row_of(turns, turns.c.id == turn_id, turns.c.done_at.is_(None), *also)
     if row is not None and row.opened_at is not None:
-        _note(conn, row, [memory_id])
+        _note(conn, row, [memory_id], state)
 
 
-def _note(conn: Transaction, turn: Row[Any], memory_ids: Sequence[str]) -> None:
-    rows = [{"turn_id": turn.id, "memory_id": memory_id, "user_id": turn.user_id} for memory_id in memory_ids]
-    conn.insert_new(provisional, rows)
+def _note(conn: Transaction, turn: Row[Any], memory_ids: Sequence[str], state: int = NOTED) -> None:
+    each = {"turn_id": turn.id, "user_id": turn.user_id, "state": state}
+    conn.insert_new(provisional, [each | {"memory_id": memory_id} for memory_id in memory_ids])
 
 
 def end_batches(conn: Transaction, batch_ids: Sequence[str]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec import structs
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope, Turn, TurnEnding
@@ -57,7 +58,7 @@ async def test_a_turn_that_was_learnt_from_is_read_and_then_done(journal: SqlJou
     await journal.record([turn()], [TurnClosed("t", TurnEnding.ANSWERED, 11.0)])
     assert await journal.note_provisional("t", ["mem_1"])
     assert await state(journal) is TurnState.CLOSED
-    await journal.note_read("t")
+    await journal.note_read(turn(), wholly=True)
     assert await state(journal) is TurnState.READ
     batch = await journal.claim(RULES, now=20.0)
     assert batch is not None
@@ -65,12 +66,27 @@ async def test_a_turn_that_was_learnt_from_is_read_and_then_done(journal: SqlJou
     assert await state(journal) is TurnState.DONE
 
 
+async def test_a_turn_was_read_if_its_words_are_still_those_that_were_read(journal: SqlJournal) -> None:
+    names = ("whole", "part", "reworded", "cut off", "unread")
+    turns = [turn(name, scope=Scope("alice", session=name)) for name in names]
+    await journal.record(turns, [])
+    whole, part, reworded, cut, _ = turns
+    await journal.note_read(whole, wholly=True)
+    await journal.note_read(part, wholly=False)
+    await journal.note_read(structs.replace(reworded, user_text="I keep bees and geese"), wholly=True)
+    await journal.note_read(cut, wholly=True, hold="hold_of_another_time")
+    assert await journal.read_wholly(names) == {"whole"}
+    assert [await state(journal, name) for name in names] == [
+        *[TurnState.READ] * 2, TurnState.OPEN, TurnState.READ, TurnState.OPEN
+    ]  # fmt: skip
+
+
 async def test_what_a_turn_was_made_into_is_known_until_it_is_settled(journal: SqlJournal) -> None:
     await journal.record([turn(), turn("u", 12.0)], [])
     for _ in range(2):
         assert await journal.note_provisional("t", ["mem_1", "mem_2"])
     assert await journal.note_provisional("u", ["mem_1"])
-    await journal.note_read("t")
+    await journal.note_read(turn(), wholly=True)
     found = await journal.provisional(["t"])
     assert sorted(noted.memory_id for noted in found) == ["mem_1", "mem_2"]
     await journal.settle_provisional(["t"])
@@ -89,7 +105,7 @@ async def test_nothing_is_noted_of_a_turn_that_is_done_or_not_here(journal: SqlJ
     assert await journal.note_provisional("t", ["mem_1"])  # its batch rests, and somebody holds its place
     await journal.finish(batch.id, "stored", now=21.0)
     assert not await journal.note_provisional("t", ["mem_2"])
-    await journal.note_read("t")
+    await journal.note_read(turn(), wholly=True)
     assert await journal.provisional(["t"]) == [Noted("t", "mem_1")]
 
 
@@ -167,7 +183,7 @@ async def test_turns_that_nobody_settled_are_overdue_once_they_are_over(journal:
     await journal.record(turns, [])
     for each in turns:
         await journal.note_provisional(each.id, [f"mem_{each.id}", "mem_2"])
-        await journal.note_read(each.id)
+        await journal.note_read(each, wholly=True)
     await journal.record([], [TurnClosed("refused", TurnEnding.REFUSED, 11.0)])
     batch = await journal.claim(RULES, now=20.0)
     assert batch is not None

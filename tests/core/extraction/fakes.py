@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from semmem.extraction.voice.hearing import NOTHING_EMBEDDED, Embedded, Heard
 from semmem.memory import Fact, Memory
-from semmem.ports.learning import Batch, Reviewed
+from semmem.ports.learning import Batch, Extracted
 
 
 class GivenFacts:
@@ -19,14 +19,11 @@ class GivenFacts:
         self._facts = facts
         self.batches: list[Batch] = []
 
-    async def extract(self, batch: Batch) -> list[Fact]:
+    async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
         self.batches.append(batch)
-        return self._facts(batch)
-
-    async def review(self, batch: Batch, notes: Sequence[Memory]) -> Reviewed:
         self.notes = [note.content for note in notes]
-        found = await self.extract(batch)
-        return Reviewed(found, frozenset(place for place, note in enumerate(self.notes) if note in self.wrong))
+        wrong = frozenset(place for place, note in enumerate(self.notes) if note in self.wrong)
+        return Extracted(self._facts(batch), wrong)
 
 
 def all_own(text: str, embedded: Embedded = NOTHING_EMBEDDED) -> Heard:

@@ -9,9 +9,9 @@ import pytest
 
 from semmem.extraction.model_judge import ModelJudge
 from semmem.extraction.result import BatchResult
-from semmem.memory import Fact, Forgetting, Message, Scope, TurnEnding
+from semmem.memory import Forgetting, Memory, Message, Scope, TurnEnding
 from semmem.ports.errors import ModelRefused, ModelUnavailable
-from semmem.ports.learning import Batch
+from semmem.ports.learning import Batch, Extracted
 from semmem.ports.recording import TurnClosed
 from tests.core.extraction.crashes import Interrupted
 from tests.core.extraction.fakes import GivenFacts
@@ -46,11 +46,11 @@ class Thinking:
     def __init__(self, meanwhile: Meanwhile, *, error: Exception | None = None) -> None:
         self._meanwhile, self._error = meanwhile, error
 
-    async def extract(self, batch: Batch) -> list[Fact]:
+    async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
         await self._meanwhile()
         if self._error is not None:
             raise self._error
-        return by_word(LOCALLY)(batch)
+        return Extracted(by_word(LOCALLY)(batch))
 
 
 class ThinkingJudge:

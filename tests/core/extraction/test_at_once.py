@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from semmem.extraction.at_once import provisional_id
-from semmem.memory import Fact, Forgetting, MemoryStatus, MemoryType, Scope, Standing, Turn, TurnEnding
-from semmem.ports.errors import StoreUnavailable
+from semmem.extraction.lasting.classifier import SIGNATURES
+from semmem.extraction.reading import Reader
+from semmem.memory import Fact, Forgetting, MemoryStatus, MemoryType, Scope, Standing, Turn, TurnEnding, Vector
+from semmem.ports.errors import EmbedderError, StoreUnavailable
 from semmem.ports.learning import TurnState
 from semmem.ports.recording import TurnClosed
 from tests.core.extraction.crashes import Crash, Fuse, Interrupted, moments
+from tests.core.extraction.fakes import all_own
 from tests.core.extraction.provisional_world import (
     ALICE,
     BEES,
@@ -437,6 +440,26 @@ GUARDED = (
     ("search", "put", "get", "forget", "forget_scope"),
     ("turn_state", "provisional", "note_provisional", "note_read", "keep_version"),
 )
+
+
+class Silent(HashEmbedder):
+    """Of a model that voices were learnt with, and does not answer."""
+
+    signature = SIGNATURES[0]
+
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        raise EmbedderError("none")
+
+
+@pytest.mark.parametrize(("embedder", "whole"), [(HashEmbedder(), True), (Silent(), False)], ids=["words", "no answer"])
+async def test_a_turn_whose_voices_the_embedder_did_not_tell_is_left_to_its_batch(
+    embedder: HashEmbedder, whole: bool, alice: ProvisionalWorld
+) -> None:
+    alice.at_once.reader = Reader(embedder, hear=all_own)
+    [turn] = await alice.tell("hello")
+    assert await alice.journal.read_wholly([turn.id]) == (frozenset({turn.id}) if whole else frozenset())
+
+
 UNHARMED = """
     turn_state provisional note_provisional search put keep_version put turn_state note_provisional search put
     turn_state note_provisional search put turn_state note_read
@@ -464,11 +487,15 @@ async def test_the_crash_story_covers_every_write(journal: TracedJournal) -> Non
     assert await alice.known() == dict.fromkeys((SEATTLE, BEES, BUDGET), "provisional")
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["the batch", "again at once"])
 @pytest.mark.parametrize(("blows_at", "after"), moments(UNHARMED))
 async def test_after_a_crash_between_any_two_writes_the_batch_ends_in_the_same_memories(
-    blows_at: int, after: bool, journal: TracedJournal
+    blows_at: int, after: bool, again: bool, journal: TracedJournal
 ) -> None:
     alice, _ = await crashed(journal, blows_at, after=after)
+    if again:
+        async with alice.holds.held("alice") as hold_id:
+            await alice.at_once.learn("t-2", hold_id)
     await alice.learn()
     assert await alice.known() == dict.fromkeys((SEATTLE, BEES, BUDGET), "settled")
     assert await alice.gone() == {BOSTON: ("contradicted", SEATTLE)}

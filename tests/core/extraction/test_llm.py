@@ -55,7 +55,7 @@ def batch(*texts: str, context: Sequence[Turn] = ()) -> Batch:
 
 
 async def extract(answer: str, *texts: str) -> list[Fact]:
-    return await LlmExtractor(Answering(answer)).extract(batch(*(texts or ("I keep bees", "I row on Mondays"))))
+    return (await LlmExtractor(Answering(answer)).extract(batch(*(texts or ("I keep bees", "I row on Mondays"))))).facts
 
 
 def shown(model: Answering) -> list[dict[str, object]]:
@@ -136,7 +136,7 @@ async def test_a_fact_of_another_category_is_dropped(category: object, kept: boo
     extractor = LlmExtractor(
         Answering(json.dumps({"facts": [item, {**ROWS, "category": "HEALTH"}]})), categories=["health"]
     )
-    assert await extractor.extract(batch("I keep bees", "I row on Mondays")) == (BOTH if kept else BOTH[1:])
+    assert (await extractor.extract(batch("I keep bees", "I row on Mondays"))).facts == (BOTH if kept else BOTH[1:])
 
 
 def test_every_example_of_the_prompt_is_known_to_the_screen() -> None:
@@ -208,7 +208,7 @@ async def test_a_fact_carries_the_time_that_the_user_named() -> None:
     )
     item = {"turn": 1, "type": "episodic", "content": "User moved to Seattle"}
     items = [{**item, "when": when} for when in ("last May", "2019", "", None, 7)]
-    extractions = [await LlmExtractor(Answering(json.dumps([item]))).extract(asked) for item in items]
+    extractions = [(await LlmExtractor(Answering(json.dumps([item]))).extract(asked)).facts for item in items]
     facts = [fact for facts in extractions for fact in facts]
     may = datetime(2026, 5, 1, tzinfo=UTC).timestamp()
     assert [fact.occurred_at for fact in facts] == [may, may, None, None, None]
@@ -230,7 +230,7 @@ async def test_of_more_facts_than_the_limit_the_most_important_are_kept_in_order
         for number in range(2, 50)
     ]
     extractor = LlmExtractor(Answering(json.dumps(many)), facts_max=3)
-    kept = [fact.content for fact in await extractor.extract(batch("I keep bees"))]
+    kept = [fact.content for fact in (await extractor.extract(batch("I keep bees"))).facts]
     assert kept == [f"User keeps {number} bees" for number in (4, 7, 30)]
 
 
@@ -269,7 +269,7 @@ async def test_it_works_with_a_server_that_knows_no_json_mode() -> None:
     fenced = f"Sure!\n```json\n{json.dumps({'facts': [BEES, ROWS]})}\n```"
     async with ScriptedLLM(fenced, refuses=frozenset({"json_schema", "json_object"})) as llm:
         model = OpenAIModel(llm.base_url, "tiny")
-        assert await LlmExtractor(model).extract(batch("I keep bees", "I row on Mondays")) == BOTH
+        assert (await LlmExtractor(model).extract(batch("I keep bees", "I row on Mondays"))).facts == BOTH
         await model.close()
 
 

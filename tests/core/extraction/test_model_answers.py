@@ -123,7 +123,7 @@ STYLES: dict[str, str] = {
 
 
 async def extracted(answer: str, turns: Sequence[Turn] = TURNS) -> list[Fact]:
-    return await LlmExtractor(Answering(answer)).extract(Batch("b", SCOPE, tuple(turns), (), "size", 1))
+    return (await LlmExtractor(Answering(answer)).extract(Batch("b", SCOPE, tuple(turns), (), "size", 1))).facts
 
 
 class Answering:
@@ -207,7 +207,7 @@ def lines(model: Answering) -> list[list[object]]:
 
 async def extract(model: Answering, *, attempt: int = 1) -> list[str]:
     batch = Batch("b", SCOPE, TURNS, (), "size", attempt)
-    return [fact.content for fact in await LlmExtractor(model).extract(batch)]
+    return [fact.content for fact in (await LlmExtractor(model).extract(batch)).facts]
 
 
 async def test_an_answer_that_is_cut_off_is_gone_on_with_from_its_last_line() -> None:
@@ -257,7 +257,7 @@ async def test_a_batch_too_long_for_one_question_is_asked_about_in_several() -> 
             return json.dumps([item(n, f"User's cat is called Mo{n}") for n in range(1, int(str(last["turn"])) + 1)])
 
     model = Namer("")
-    found = await LlmExtractor(model, text_chars_max=2000).extract(Batch("b", SCOPE, turns, before, "size", 1))
+    found = (await LlmExtractor(model, text_chars_max=2000).extract(Batch("b", SCOPE, turns, before, "size", 1))).facts
     assert [fact.content for fact in found] == [f"User's cat is called Mo{n}" for n in range(1, 6)]
     assert lines(model) == [[1, 2], [3, 4], [5]]
     assert [sum("known" in line for line in asked) for asked in model.asked] == [0, 0, 0]

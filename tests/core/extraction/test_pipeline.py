@@ -33,7 +33,7 @@ from semmem.ports.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from semmem.ports.learning import Batch, BatchRules, Extractor
+from semmem.ports.learning import Batch, BatchRules, Extracted, Extractor
 from tests.core.extraction.crashes import Crash, Fuse, moments
 from tests.core.extraction.fakes import GivenFacts, all_own
 from tests.support.fakes import HashEmbedder
@@ -460,7 +460,7 @@ async def test_a_cancelled_worker_leaves_the_batch_to_its_lease(journals: Journa
     started = asyncio.Event()
 
     class Hanging(GivenFacts):
-        async def extract(self, batch: Batch) -> list[Fact]:
+        async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
             started.set()
             await asyncio.Event().wait()
             raise AssertionError

@@ -25,7 +25,7 @@ from semmem.extraction.work import InThread
 from semmem.memory import Scope, Turn, Vector
 from semmem.ports.errors import EmbedderError, WorkTooSlow
 from semmem.ports.events import Event, TurnsUnread
-from semmem.ports.learning import Batch
+from semmem.ports.learning import Batch, Extracted
 from semmem.text.quoting import is_quoted, unquoted
 from tests.support.examples import examples
 
@@ -184,21 +184,22 @@ async def test_only_the_users_own_text_of_the_batchs_turns_is_read() -> None:
         turn_of("thanks!", 2, answer="I am a model."),
         context=(turn_of("I own a boat.", 0),),
     )
-    facts = await RulesExtractor().extract(batch)
+    facts = (await RulesExtractor().extract(batch)).facts
     assert [(fact.content, fact.turn_id) for fact in facts] == [("User lives in Rome", "t1")]
 
 
 async def test_a_fact_carries_the_time_it_names_as_of_the_day_it_was_said() -> None:
     said_at = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
     turn = structs.replace(turn_of("I moved to Seattle last May. I live in Rome."), opened_at=said_at)
-    facts = await RulesExtractor().extract(batch_of(turn))
+    facts = (await RulesExtractor().extract(batch_of(turn))).facts
     assert [fact.occurred_at for fact in facts] == [datetime(2026, 5, 1, tzinfo=UTC).timestamp(), None]
 
 
 async def test_no_more_facts_than_allowed_come_from_one_batch() -> None:
     batch = batch_of(*(turn_of(f"I live in Rome {n}. My cat is {n} years old.", n) for n in range(20)))
-    assert len(await RulesExtractor().extract(batch)) == 20
-    assert len(await RulesExtractor(facts_per_batch=3).extract(batch)) == 3
+    assert len((await RulesExtractor().extract(batch)).facts) == 20
+    some = await RulesExtractor(facts_per_batch=3).extract(batch)
+    assert (len(some.facts), some.partly) == (3, True)
 
 
 @pytest.mark.parametrize(("name", "is_mixed"), [("DOUBTED_MIN", False), ("MIXED_MIN", True)])
@@ -208,14 +209,14 @@ async def test_beside_others_it_takes_more_to_be_kept(
     batch = batch_of(turn_of("My name is Tomas."))
     ids = frozenset({"t0"})
     beside = replace(batch, doubted=ids, mixed=ids if is_mixed else frozenset())
-    assert await RulesExtractor().extract(beside) == await RulesExtractor().extract(batch) != []
+    assert (await RulesExtractor().extract(beside)).facts == (await RulesExtractor().extract(batch)).facts != []
     monkeypatch.setattr(rules, name, 1.1)
-    assert await RulesExtractor().extract(beside) == []
-    assert await RulesExtractor().extract(batch) != []
+    assert (await RulesExtractor().extract(beside)).facts == []
+    assert (await RulesExtractor().extract(batch)).facts != []
 
 
 async def test_a_repeated_statement_is_one_fact_of_its_turn() -> None:
-    facts = await RulesExtractor().extract(batch_of(turn_of("I live in Rome. I live in Rome.")))
+    facts = (await RulesExtractor().extract(batch_of(turn_of("I live in Rome. I live in Rome.")))).facts
     assert [fact.content for fact in facts] == ["User lives in Rome"]
 
 
@@ -231,7 +232,7 @@ async def test_every_clause_is_embedded_once_and_a_long_message_no_more_than_all
 async def test_what_is_beyond_the_batchs_share_of_vectors_is_judged_by_its_form() -> None:
     embedder = Counting()
     turns = [turn_of(f"My cat is {n} years old. " * CLAUSES_PER_TURN_MAX, n) for n in range(8)]
-    facts = await RulesExtractor(embedder).extract(batch_of(*turns))
+    facts = (await RulesExtractor(embedder).extract(batch_of(*turns))).facts
     assert len(embedder.texts) == CLAUSES_PER_BATCH_MAX
     assert facts[-1].turn_id == "t7"
 
@@ -249,7 +250,7 @@ async def test_a_turn_whose_clauses_take_too_long_to_be_judged_is_given_up() -> 
     unread: list[Event] = []
     extractor = RulesExtractor(work=Choosing(), announce=unread.append)
     for _ in range(2):
-        assert await extractor.extract(batch_of(turn_of("I live in Rome."))) == []
+        assert await extractor.extract(batch_of(turn_of("I live in Rome."))) == Extracted([], partly=True)
     assert unread == [TurnsUnread("b1", "too_slow", 1)] * 2
 
 
@@ -257,5 +258,6 @@ async def test_a_turn_whose_clauses_take_too_long_to_be_judged_is_given_up() -> 
 async def test_without_the_vectors_it_was_trained_on_the_form_decides(embedder: Counting | None) -> None:
     extractor = RulesExtractor(embedder)
     assert extractor.is_calibrated == (embedder is not None and embedder.signature == SIGNATURES[0])
-    facts = await extractor.extract(batch_of(turn_of("I live in Rome.")))
-    assert [fact.content for fact in facts] == ["User lives in Rome"]
+    found = await extractor.extract(batch_of(turn_of("I live in Rome.")))
+    assert [fact.content for fact in found.facts] == ["User lives in Rome"]
+    assert found.partly == extractor.is_calibrated, "its vectors did not come, and may later"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,10 @@ from semmem.memory import (
     CONTRADICTED,
     SUPERSEDED_BY,
     SUPERSEDED_WHY,
+    UNSETTLED,
     Fact,
+    Forgetting,
+    Memory,
     MemoryStatus,
     MemoryType,
     Scope,
@@ -22,7 +26,7 @@ from semmem.memory import (
     TurnEnding,
 )
 from semmem.ports.errors import ModelRefused, ModelUnavailable, SemmemError
-from semmem.ports.learning import Batch
+from semmem.ports.learning import Batch, Extracted
 from semmem.ports.recording import TurnClosed
 from semmem.text.quoting import quoted
 from tests.core.extraction.crashes import Crash, Fuse, Interrupted, moments
@@ -85,8 +89,10 @@ async def test_what_the_batch_finds_beyond_it_is_stored_beside_it(alice: Provisi
 
 async def test_what_a_batch_has_no_room_for_stays(alice: ProvisionalWorld) -> None:
     await alice.tell("I keep bees", "My budget is 10000 dollars")
+    await alice.say("My knee hurts whenever I climb stairs")
+    await alice.learner.drained(0.0)
     result = await alice.learn(facts_max=1)
-    assert (result.actions, result.rejected) == ({"confirmed": 2}, {"over_limit": 1})
+    assert (result.actions, result.rejected) == ({"confirmed": 2}, {"over_limit": 2})
     assert await alice.known() == {BEES: "settled", BUDGET: "settled"}
 
 
@@ -113,7 +119,7 @@ async def test_the_same_words_in_two_sessions_are_one_memory(alice: ProvisionalW
     await alice.tell("I keep bees", scope=OTHER)
     first = await alice.learn(session="s-2")
     second = await alice.learn()
-    assert (first.actions, second.actions) == ({"confirmed": 1}, {"unchanged": 1})
+    assert (first.actions, second.actions) == ({"confirmed": 1}, {})
     assert len(await alice.memories()) == 1
     assert await alice.known() == {BEES: "settled"}
 
@@ -127,6 +133,120 @@ async def test_a_turn_learnt_at_once_on_one_replica_and_batched_on_another_gives
     assert (await other.learn()).actions == {"confirmed": 2}
     assert await other.known() == {BEES: "settled", KNEE: "settled"}
     assert len(await other.memories()) == 2
+
+
+# --- read at once, and not again -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def searches(alice: ProvisionalWorld, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of which users the store was searched."""
+    found: list[str] = []
+    search = alice.store.search
+
+    async def noted(scope: Scope, *args: Any, **named: Any) -> Any:
+        found.append(scope.user)
+        return await search(scope, *args, **named)
+
+    monkeypatch.setattr(alice.store, "search", noted)
+    return found
+
+
+async def test_turns_that_were_read_at_once_are_confirmed_without_being_read_or_compared_again(
+    alice: ProvisionalWorld, searches: list[str]
+) -> None:
+    await alice.tell("I live in Boston", "I keep bees", "hello", "Now I live in Seattle")
+    read, compared = len(alice.local.batches), len(searches)
+    result = await alice.learn()
+    assert (len(alice.local.batches), len(searches)) == (read, compared)
+    assert (result.status, result.engine, result.actions) == ("stored", "rules", {"confirmed": 3})
+    assert await alice.known() == {BEES: "settled", SEATTLE: "settled"}
+    assert await alice.gone() == {BOSTON: ("contradicted", SEATTLE)}
+    assert await alice.journal.overdue("alice", limit=9) == []
+    assert not any(memory.is_provisional for memory in await alice.memories())
+
+
+async def test_what_may_contradict_another_memory_still_may_when_it_is_confirmed(alice: ProvisionalWorld) -> None:
+    await alice.tell("I keep bees")
+    [memory] = await alice.memories()
+    doubtful = replace(memory, version=2, metadata=memory.metadata | {UNSETTLED: ["mem_else"]})
+    await alice.store.put(Scope("alice"), doubtful)
+    assert (await alice.learn()).actions == {"confirmed": 1}
+    assert [memory.unsettled for memory in await alice.memories()] == [["mem_else"]]
+
+
+async def test_a_turn_that_nobody_read_at_once_has_its_whole_batch_read(alice: ProvisionalWorld) -> None:
+    await alice.tell("I keep bees")
+    await alice.say("I live in Boston")
+    await alice.learner.drained(0.0)
+    read = len(alice.local.batches)
+    assert (await alice.learn()).actions == {"confirmed": 1, "created": 1}
+    assert len(alice.local.batches) == read + 1
+
+
+async def test_what_was_rejected_at_once_is_counted_by_its_reason_with_the_batch(journal: TracedJournal) -> None:
+    alice = await provisional_world(
+        journal, local={"bees": [BEES], "key": ["User's key is sk-ant-api03-" + "a1B2" * 23]}
+    )
+    await alice.tell("I keep bees", "my key is sk-ant-api03-" + "a1B2" * 23)
+    result = await alice.learn()
+    assert (result.actions, result.rejected) == ({"confirmed": 1}, {"secret": 1})
+
+
+async def test_what_could_be_read_only_in_part_is_read_again(alice: ProvisionalWorld) -> None:
+    class Hurried(GivenFacts):
+        async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
+            return Extracted([], partly=True)
+
+    alice.at_once.extractor = Hurried("rules", by_word({}))
+    await alice.tell("I keep bees")
+    assert await alice.known() == {}
+    assert (await alice.learn()).actions == {"created": 1}
+    assert await alice.known() == {BEES: "settled"}
+
+
+async def test_what_another_session_said_as_well_is_still_known_when_that_one_is_erased(
+    alice: ProvisionalWorld,
+) -> None:
+    await alice.tell("I keep bees")
+    await alice.tell("I keep bees", scope=OTHER)
+    what = Forgetting(Scope("alice", session="s-1"), alice.now)
+    hold_id, _ = await alice.journal.begin_erasure(what, now=alice.now)
+    await alice.store.forget_scope(what.scope, said_until=what.at)
+    await alice.journal.finish_erasure(what, hold_id)
+    assert await alice.known() == {}
+    await alice.learn(session="s-2")
+    assert await alice.known() == {BEES: "settled"}
+
+
+@pytest.mark.parametrize("call", ["allows", "may_stay", "note_read"])
+async def test_what_was_cut_off_while_it_was_read_at_once_is_compared_by_the_batch(
+    call: str, alice: ProvisionalWorld
+) -> None:
+    """Something of another project is erased meanwhile: what this turn ends may not have ended yet."""
+    await alice.tell("I live in Boston", scope=OTHER)
+    turn = await alice.say("Now I live in Seattle", ending=None)
+    await alice.journal.record([], [TurnClosed(turn.id, TurnEnding.ANSWERED, alice.now)])
+
+    async def erase_elsewhere() -> None:
+        what = Forgetting(Scope("alice", project="elsewhere"), alice.now)
+        hold_id, _ = await alice.journal.begin_erasure(what, now=alice.now)
+        await alice.journal.finish_erasure(what, hold_id)
+
+    cut = ProvisionalWorld(Interrupted(alice.journal, call, erase_elsewhere), alice.store)
+    async with alice.holds.held("alice") as hold_id:
+        await cut.at_once.learn(turn.id, hold_id)
+    assert cut.journal.interrupted
+    await alice.learn()
+    assert await alice.known() == {SEATTLE: "settled"}
+
+
+async def test_what_is_left_of_a_turn_that_words_were_taken_out_of_is_read_again(alice: ProvisionalWorld) -> None:
+    [turn] = await alice.tell("I keep bees and live in Boston")
+    await alice.journal.reword("alice", {turn.id: (turn.user_text, "I keep bees")}, [])
+    read = len(alice.local.batches)
+    await alice.learn()
+    assert [batch.turns[0].user_text for batch in alice.local.batches[read:]] == ["I keep bees"]
 
 
 # --- learnt by a model -----------------------------------------------------------------------------------------------
@@ -208,10 +328,10 @@ async def test_what_has_changed_since_a_model_read_it_stays(alice: ProvisionalWo
     stands = "User must not climb stairs"
 
     class Slow(GivenFacts):
-        async def extract(self, batch: Batch) -> list[Fact]:
+        async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
             [knee] = await alice.memories()
             await alice.store.put(Scope("alice"), replace(knee, version=5, content=stands))
-            return []
+            return await super().extract(batch, notes)
 
     await alice.learning(Slow("llm", by_word({}), [KNEE])).learn(await alice.claim())
     assert await alice.known() == {stands: "settled"}
@@ -528,10 +648,10 @@ async def test_a_model_that_thinks_while_a_memory_is_erased_brings_nothing_of_it
     await alice.tell("I keep bees", "I live in Boston")
 
     class Slow(GivenFacts):
-        async def extract(self, batch: Batch) -> list[Fact]:
+        async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
             found = await super().extract(batch)
             await forget(alice, BEES)
-            return [*found, Fact(MemoryType.SEMANTIC, BEES, "t-2")]
+            return Extracted([*found.facts, Fact(MemoryType.SEMANTIC, BEES, "t-2")])
 
     await alice.learning(Slow("llm", by_word({"bees": ["User keeps many bees"]}))).learn(await alice.claim())
     assert await alice.known() == {BOSTON: "settled"}
@@ -573,7 +693,7 @@ JOURNAL = (
     "take_up",
 )
 UNHARMED = """
-    provisional get get get set_aside review take_up save_facts provisional get get get get search keep_version put
+    provisional get get get set_aside extract take_up save_facts provisional get get get get search keep_version put
     provisional mark_applied get search put mark_applied get search keep_version put provisional mark_applied finish
     settle_provisional
 """.split()
@@ -587,7 +707,7 @@ async def crash_and_recover(journal: TracedJournal, blows_at: int, *, after: boo
     dying = ProvisionalWorld(fuse.guard(journal, *JOURNAL), fuse.guard(alice.store, *STORE))
     try:
         with fuse.watching(journal):
-            await dying.learning(fuse.guard(GivenFacts("llm", by_word(MODEL)), "review")).learn(batch)
+            await dying.learning(fuse.guard(GivenFacts("llm", by_word(MODEL)), "extract")).learn(batch)
     except Crash:
         alice.now += 61.0
         again = await journal.claim(RULES, now=alice.now)

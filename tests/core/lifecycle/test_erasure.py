@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ from msgspec import structs
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.extraction.rules import RulesExtractor
-from semmem.memory import Fact, Memory, Scope, Turn
+from semmem.memory import Memory, Scope, Turn
 from semmem.ports.errors import JournalError
 from semmem.ports.events import ErasureEnded
-from semmem.ports.learning import Batch
+from semmem.ports.learning import Batch, Extracted
 from semmem.ports.memory_records import Uses
 from tests.core.lifecycle.erased_world import ADMIN, ALICE, ErasedWorld, Store, erased_world
 from tests.support.empty_journal import empty_journal
@@ -76,10 +76,10 @@ class SlowExtractor(RulesExtractor):
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
 
-    async def extract(self, batch: Batch) -> list[Fact]:
+    async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
         self.begun.set()
         await self.go_on.wait()
-        return await super().extract(batch)
+        return await super().extract(batch, notes)
 
 
 async def test_forty_erasures_during_a_batch_are_forty(tmp_path: Path) -> None:

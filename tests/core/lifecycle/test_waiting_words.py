@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from semmem.extraction.contradiction.verdict import Judged, Verdict
 from semmem.extraction.rules import RulesExtractor
 from semmem.extraction.unlearning import WaitingWords, cut_out, restated
 from semmem.extraction.work import InThread
-from semmem.memory import Fact, Scope, Vector
-from semmem.ports.learning import Batch
+from semmem.memory import Memory, Scope, Vector
+from semmem.ports.learning import Batch, Extracted
 from tests.core.lifecycle.erased_world import RULES, ErasedWorld, Store, erased_world
 from tests.support.fakes import HashEmbedder
 
@@ -35,11 +36,11 @@ class SlowExtractor(RulesExtractor):
         self.begun, self.go_on = asyncio.Event(), asyncio.Event()
         self.go_on.set()
 
-    async def extract(self, batch: Batch) -> list[Fact]:
-        facts = await super().extract(batch)
+    async def extract(self, batch: Batch, notes: Sequence[Memory] = ()) -> Extracted:
+        found = await super().extract(batch, notes)
         self.begun.set()
         await self.go_on.wait()
-        return facts
+        return found
 
 
 async def learnt(world: ErasedWorld) -> None:
@@ -129,7 +130,7 @@ async def test_what_an_earlier_try_of_a_batch_extracted_does_not_bring_it_back(t
         await waits(world, AGAIN)
         batch = await world.journal.claim(RULES, now=time.time())
         assert batch is not None
-        await world.journal.save_facts(batch.id, await RulesExtractor().extract(batch))
+        await world.journal.save_facts(batch.id, (await RulesExtractor().extract(batch)).facts)
         await world.journal.postpone(batch.id, until=0.0)
         await world.delete(f"/{memory_id}")
         await learnt(world)

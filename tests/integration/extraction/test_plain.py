@@ -63,7 +63,7 @@ def kept() -> dict[str, list[str]]:
         found = {}
         for text in messages:
             turn = Turn("t-1", Scope("ann", session="s-1"), 0, text, opened_at=1_000_000.0)
-            facts = await rules.extract(Batch("b-1", turn.scope, (turn,), (), "size", 1))
+            facts = (await rules.extract(Batch("b-1", turn.scope, (turn,), (), "size", 1))).facts
             found[text] = [fact.content for fact in facts]
         await embedder.close()
         return found

@@ -59,7 +59,7 @@ class Poisoned:
 async def test_the_other_turns_of_a_batch_are_read() -> None:
     unread: list[Event] = []
     extractor = RulesExtractor(work=Poisoned("oak"), announce=unread.append)
-    facts = await extractor.extract(batch("I live in Rome", "I like oak", "I hate fish"))
+    facts = (await extractor.extract(batch("I live in Rome", "I like oak", "I hate fish"))).facts
     assert [fact.turn_id for fact in facts] == ["t_0", "t_2"]
     assert unread == [TurnsUnread("b_1", "too_slow", 1)]
 
@@ -75,7 +75,7 @@ async def test_a_turn_is_given_up_once_however_often_its_batch_comes_back() -> N
     work = Poisoned("oak")
     extractor = RulesExtractor(work=work)
     for _ in range(5):
-        assert len(await extractor.extract(batch("I like oak", "I live in Rome"))) == 1
+        assert len((await extractor.extract(batch("I like oak", "I live in Rome"))).facts) == 1
     assert work.stopped == 1
 
 
@@ -97,7 +97,7 @@ async def worker() -> AsyncIterator[WorkerProcess]:
 
 async def test_what_a_worker_process_finds_is_what_is_found_here(worker: WorkerProcess) -> None:
     said = batch("I live in Rome. My budget for the trip is $3,000.", "I moved to Oslo last May", "Hello")
-    assert await RulesExtractor(work=worker).extract(said) == await RulesExtractor().extract(said) != []
+    assert (await RulesExtractor(work=worker).extract(said)).facts == (await RulesExtractor().extract(said)).facts != []
 
 
 async def test_a_batch_is_learnt_by_way_of_a_worker_process(worker: WorkerProcess, journal: TracedJournal) -> None:
@@ -165,7 +165,7 @@ async def test_an_endless_expression_costs_its_turn_and_no_more(worker: WorkerPr
     """With the real thing, whatever expression it may be that nobody has found yet."""
     unread: list[Event] = []
     extractor = RulesExtractor(work=_Endless(worker), turn_budget_s=0.3, announce=unread.append)
-    facts = await extractor.extract(batch("I like oak", "I live in Rome"))
+    facts = (await extractor.extract(batch("I like oak", "I live in Rome"))).facts
     assert [fact.turn_id for fact in facts] == ["t_1"]
     assert unread == [TurnsUnread("b_1", "too_slow", 1)]
 
