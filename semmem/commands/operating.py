@@ -33,9 +33,23 @@ def users(api: Api, given: argparse.Namespace) -> Any:
 
 def shown_users(told: Told) -> Iterator[str]:
     """A line for each, and where to go on."""
-    yield from map(one_line, told["users"])
+    for user in told["users"]:
+        alias = told["aliases"].get(user)
+        yield one_line(user) + (f"  {one_line(alias)}" if alias else "")
     if told["next_after"] is not None:
         yield f"more: --after {one_line(told['next_after'])}"
+
+
+def alias(api: Api, given: argparse.Namespace) -> Any:
+    """Raises Failure."""
+    if "user_id" not in api.whose:
+        raise misused("--user", "say whose alias: --user or --api-key-env")
+    path = f"/v1/users/{segment(api.whose['user_id'])}/alias"
+    return api.call("GET", path) if given.alias is None else api.call("PUT", path, json={"alias": given.alias})
+
+
+def shown_alias(told: Told) -> Iterator[str]:
+    yield one_line(told["alias"] or "no alias")
 
 
 def shown_status(told: Told) -> Iterator[str]:

@@ -247,6 +247,7 @@ RUNS: Mapping[str, Run] = {
     "token list": printing(lambda api, _given: api.call("GET", "/v1/tokens"), operating.listed_tokens),
     "token revoke": printing(operating.revoke, lambda done: [f"{done['revoked']} revoked"]),
     "users": printing(operating.users, operating.shown_users),
+    "alias": printing(operating.alias, operating.shown_alias),
     "switches": operating.switches,
     "status": printing(
         lambda api, _given: api.call("GET", "/v1/health"),

@@ -11,12 +11,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from demo.processes import signals_raise
 from demo.stack import HOME
 from tests.support.harness import ADMIN_TOKEN, SHIPPED_EMBEDDER, House, Json, envoy_process, house, stand_in_model
+from tests.support.junit import counted
 
 VENV = HOME / ".venv-adapters"
 PYTHON = str(VENV / "bin" / "python")
@@ -95,11 +95,7 @@ def _tested(folder: Path, addresses: dict[str, str]) -> tuple[int, int]:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     subprocess.run([*argv, *sys.argv[1:]], cwd=HOME, env=environ, check=False)
-    if not report.exists():
-        return 0, 1
-    suites = list(ET.parse(report).getroot().iter("testsuite"))
-    bad = sum(int(suite.get(kind, "0")) for suite in suites for kind in ("failures", "errors"))
-    return sum(int(suite.get("tests", "0")) for suite in suites), bad
+    return counted(report)
 
 
 if __name__ == "__main__":

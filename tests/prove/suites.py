@@ -228,6 +228,14 @@ SUITES: tuple[Suite, ...] = (
         None,
         make("api-fuzz", within_s=2 * 3600),
     ),
+    Suite(
+        "envoys",
+        "tests/envoys",
+        r"^envoys: [1-9]\d* releases, \d+ tests failed, \d+ s$",
+        None,
+        make("envoys", within_s=3600),
+        falls_short=r"^\| \S+ \| \d+ of \d+ failed",
+    ),
     Suite("image", "tests/system/image", r"^(\d+ failed, )?\d+ passed.*$", None, _image),
     Suite(
         "audit",

@@ -11,12 +11,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from bench.own_milvus import MILVUS_VENV
 from demo.processes import signals_raise
 from demo.stack import HOME
+from tests.support.junit import counted
 from tests.support.milvus import running_milvus
 
 PARTS = {
@@ -47,11 +47,7 @@ def _run(name: str, arguments: list[str], uri: str, folder: Path) -> tuple[int, 
     report = folder / f"{name}.xml"
     argv = [sys.executable, "-m", "pytest", "-q", "-n", WORKERS, "--junitxml", str(report), *arguments, *sys.argv[1:]]
     subprocess.run(argv, cwd=HOME, env={**os.environ, "MILVUS_TEST_URI": uri}, check=False)
-    if not report.exists():
-        return 0, 1
-    suites = list(ET.parse(report).getroot().iter("testsuite"))
-    bad = sum(int(suite.get(kind, "0")) for suite in suites for kind in ("failures", "errors"))
-    return sum(int(suite.get("tests", "0")) for suite in suites), bad
+    return counted(report)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from semmem.cli import main
+from semmem.commands.operating import shown_users
 from tests.core.commands.test_previewing import TOKEN, running
 
 
@@ -52,6 +53,25 @@ def test_users_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     with running(tmp_path) as url:
         assert main(["users", "--limit", "2", "--api", url]) == 0
     assert capsys.readouterr().out == "alice\nbob\nmore: --after bob\n"
+
+
+def test_a_user_has_an_alias_until_it_is_taken_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path) as url:
+        whose = ["--user", "bob", "--api", url]
+        for asked in ([], [" Ute of Hamm "], [], ["--json"]):
+            assert main(["alias", *asked, *whose]) == 0
+        assert main(["alias", "x" * 65, *whose]) == 1
+        assert main(["alias", "", *whose]) == 0
+        monkeypatch.setenv("A_TOKEN", TOKEN)
+        assert main(["alias", "Ute", "--token-env", "A_TOKEN", "--api", url]) == 2, "nobody is named"
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[:3] == ["no alias", "Ute of Hamm", "Ute of Hamm"]
+    assert json.loads("".join(shown[3:-1])) == {"user_id": "bob", "alias": "Ute of Hamm"}
+    assert shown[-1] == "no alias"
+    told = {"users": ["alice", "bob"], "aliases": {"bob": "Ute of Hamm"}, "next_after": None}
+    assert list(shown_users(told)) == ["alice", "bob  Ute of Hamm"]
 
 
 def test_switches_are_set_one_at_a_time_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

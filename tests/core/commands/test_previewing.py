@@ -20,7 +20,7 @@ from semmem.cli import main
 from semmem.commands.memories import table
 from semmem.lifecycle.quota import Quota
 from semmem.management.access import AccessRules, Tokens
-from semmem.management.accounts_api import SwitchDesk, switch_routes, token_routes
+from semmem.management.accounts_api import SwitchDesk, alias_routes, switch_routes, token_routes
 from semmem.management.api import create_api
 from semmem.management.curation import curation_routes
 from semmem.management.engine_api import engine_routes
@@ -70,6 +70,7 @@ async def _serve(
         token_routes(tokens),
         engine_routes(an_engine(), Samples(Metrics())),
         switch_routes(desk),
+        alias_routes(journal),
     ]
     app = create_api(memories, AccessRules(admin_token=TOKEN, tokens=tokens), more=routes)
     listener = HttpListener(app, "127.0.0.1:0")

@@ -1,0 +1,1 @@
+"""Which releases of Envoy semmem works with."""
