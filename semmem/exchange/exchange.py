@@ -187,7 +187,7 @@ class Exchange:
         switched, outcome = pending.asker.switched, shown.outcome
         if outcome is Outcome.WRITE_ONLY and switched is Switched.READING:
             outcome = Outcome.READING_OFF
-        result = pending.result(outcome, shown.injected, shown.tokens, shown.has, shown.hits)
+        result = pending.result(outcome, shown)
         injections = (block.injection for block in shown.blocks)
         rewrite = partial(pending.parsed.rewrite, *injections, replacement=pending.replacement)
         return await self._rewritten(result, rewrite, pending.body_bytes, pending.request.deadline)

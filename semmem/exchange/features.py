@@ -4,7 +4,6 @@ A feature joins a request in four places, in the order of ``RequestPart``, and h
 What it wants to know again with the answer travels in the ticket's notes, under a name of its own.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,13 +12,14 @@ from msgspec import Struct
 
 from semmem.dialects import Dialect, ParsedRequest
 from semmem.dialects.parsing import ParseLimits, parse
-from semmem.memory import Answer, Conversation, Hit, Replacement, TurnEnding
+from semmem.memory import Answer, Conversation, Replacement, TurnEnding
 from semmem.request.asker import Asker
 from semmem.request.head import RequestHead
 from semmem.request.outcome import NAME_CHARS_MAX, Outcome, RequestRecord
 from semmem.request.permission import Switched
 from semmem.request.question import Deadline, Question
 from semmem.retrieval.context import without_blocks
+from semmem.retrieval.showing import Shown
 from semmem.turns.observation import Ticket
 from semmem.turns.recorder import CurrentTurn
 from semmem.turns.sessions import AnsweredTurn
@@ -81,11 +81,8 @@ class PendingRequest:
         """Of the body that is rewritten."""
         return self.request.body_bytes if self.body is None else len(self.body)
 
-    def result(
-        self, outcome: Outcome, injected: int, tokens: int, shown: tuple[str, ...], found: Sequence[Hit]
-    ) -> RequestResult:
-        """Before the body is rewritten. ``shown``: the ids of the memories in the prompt, ``found`` those of them that
-        were found anew."""
+    def result(self, outcome: Outcome, shown: Shown) -> RequestResult:
+        """Before the body is rewritten."""
         scope, named = self.turn.scope, self.request
         record = RequestRecord(
             self.asker.request_id[:NAME_CHARS_MAX],
@@ -95,11 +92,13 @@ class PendingRequest:
             self.turn.id or "",
             named.dialect.name,
             named.parsed.conversation.model[:NAME_CHARS_MAX],
-            shown,
-            tuple((hit.memory.id, hit.logit) for hit in found),
+            shown.has,
+            tuple((hit.memory.id, hit.logit) for hit in shown.hits),
+            tuple((each.id, each.reason, each.hit.logit) for each in shown.left if each.id not in shown.has),
+            shown.purpose,
         )
         switched, notes = self.asker.switched, self.notes
-        return RequestResult(outcome, self.body, self.ticket, injected, tokens, switched, notes, record)
+        return RequestResult(outcome, self.body, self.ticket, shown.injected, shown.tokens, switched, notes, record)
 
     def note(self, name: str, told: Struct) -> None:
         """It travels in the ticket, if there is one, under this name."""

@@ -54,7 +54,8 @@ class ActivityShown(TypedDict):
 
 
 class RecordShown(_Ended):
-    """A request of one user: ``id`` is its ``x-request-id``, ``api`` one of chat, responses, messages."""
+    """A request of one user: ``id`` is its ``x-request-id``, ``api`` one of chat, responses, messages, ``purpose`` what
+    it was taken to be about, empty where that was not decided."""
 
     id: str
     user_id: str
@@ -62,6 +63,7 @@ class RecordShown(_Ended):
     session_id: str | None
     api: str
     model: str
+    purpose: str
 
 
 class RecordsShown(TypedDict):
@@ -78,12 +80,20 @@ class MemoryInPrompt(MemoryShown):
     log_odds: float | None
 
 
+class MemoryLeftOut(MemoryShown):
+    """``reason``: the word for why, as a preview has it."""
+
+    reason: str
+    log_odds: float | None
+
+
 class RecordRead(RecordShown):
-    """``in_prompt``: as the memories are now; ``gone``: how many of them are no more. ``learnt``: what its turn said
-    that is remembered."""
+    """``in_prompt``: as the memories are now; ``gone``: how many of them are no more. ``left_out``: the best of those
+    that were near enough and were not shown. ``learnt``: what its turn said that is remembered."""
 
     in_prompt: list[MemoryInPrompt]
     gone: int
+    left_out: list[MemoryLeftOut]
     learnt: list[MemoryShown]
 
 
@@ -122,13 +132,13 @@ class Activity:
 
     def forget(self, user: str, memory_ids: Sequence[str] | None) -> None:
         """Whose requests those were, and what they were shown, is known no more: None, all of the user's; else of those
-        in whose prompts one of the memories was."""
+        in whose prompts one of the memories was, or might have been."""
         self._forgotten[user] = self._clock()
         gone = None if memory_ids is None else frozenset(memory_ids)
         for place, ended in enumerate(self._ended):
             if (record := ended.record) is None or record.user != user:
                 continue
-            if gone is None or not gone.isdisjoint(record.shown):
+            if gone is None or not gone.isdisjoint((*record.shown, *(each[0] for each in record.left))):
                 self._ended[place] = msgspec.structs.replace(ended, record=None)
 
     def since(self, after: int) -> ActivityShown:
@@ -188,12 +198,18 @@ def activity_routes(activity: Activity, memories: Memories) -> APIRouter:
             for name, memory in there
             if memory is not None
         ]
+        left_out: list[MemoryLeftOut] = [
+            {**shown(memory), "reason": reason, "log_odds": log_odds(logit)}
+            for name, reason, logit in record.left
+            if (memory := await memories.store.get(scope, name)) is not None
+        ]
         everything = await memories.store.list(scope, limit=ROWS_MAX, vectors=False) if record.turn else []
         active = [memory for memory in everything if memory.status is MemoryStatus.ACTIVE]
         return {
             **_told(ended, record),
             "in_prompt": in_prompt,
             "gone": len(there) - len(in_prompt),
+            "left_out": left_out,
             "learnt": [shown(memory) for memory in active if memory.source.turn == record.turn],
         }
 

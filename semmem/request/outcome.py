@@ -44,7 +44,8 @@ NAME_CHARS_MAX = 256
 class RequestRecord(Struct, frozen=True):
     """``id``: the ``x-request-id``, empty where there is no usable one. ``turn``: the name of what is learnt from.
     ``api``: the dialect. ``shown``: ids of the memories in its prompt; ``weighed``: those of them that were found anew,
-    with the log-odds that the request needs them, None where the decision has none."""
+    with the log-odds that the request needs them, None where the decision has none. ``left``: ids of the best that were
+    near enough and were left out, each with the word for why and its log-odds. ``purpose``: what it is about."""
 
     id: str
     user: str
@@ -55,3 +56,5 @@ class RequestRecord(Struct, frozen=True):
     model: str = ""
     shown: tuple[str, ...] = ()
     weighed: tuple[tuple[str, float | None], ...] = ()
+    left: tuple[tuple[str, str, float | None], ...] = ()
+    purpose: str = ""

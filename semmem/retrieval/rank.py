@@ -46,6 +46,11 @@ class Ranked(Struct, frozen=True):
     kept: bool
     reason: str
 
+    @property
+    def id(self) -> str:
+        """The memory's."""
+        return self.hit.memory.id
+
 
 def rank(
     hits: Sequence[Hit],

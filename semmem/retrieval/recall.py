@@ -1,5 +1,6 @@
 """The search for one question, step by step: query, search, decide, rank, render."""
 
+import itertools
 import re
 import secrets
 import time
@@ -85,13 +86,20 @@ class RecallRules:
     user_role_models: tuple[str, ...] = ()
 
 
+LEFT_MAX = 5
+"""So many that were left out are told of."""
+
+
 class Recalled(Struct, frozen=True):
     """How a search ended, and the blocks for the prompt: first what goes with every answer, for the session's
-    beginning. ``compacted``: no earlier block goes with these; together they would have no room."""
+    beginning. ``compacted``: no earlier block goes with these; together they would have no room. ``left``: the best of
+    what was near enough and is not shown; ``purpose``: what the request is about, where that was decided."""
 
     outcome: Outcome
     blocks: tuple[Block, ...] = ()
     compacted: bool = False
+    left: tuple[Ranked, ...] = ()
+    purpose: str = ""
 
     @property
     def block(self) -> Block | None:
@@ -225,10 +233,12 @@ class Recall:
             with spans.step(spans.SEARCH_MEMORY) as span:
                 found = await find_by_words(self.memories, query, timeout_s=self.rules.store_timeout_s)
                 _tell(span, found)
-            talks = await self._talks(question, None)
-            kept = [*talks, *_kept(self._ranked(question, found))]
+            talks, ranked = await self._talks(question, None), self._ranked(question, found)
             outcome = Outcome.EMBEDDER_BUSY if isinstance(error, EmbedderBusy) else Outcome.DEGRADED
-            return self._recalled(question, kept, outcome, _unembedded(error), before, found.index)
+            recalled = self._recalled(
+                question, [*talks, *_kept(ranked)], outcome, _unembedded(error), before, found.index
+            )
+            return _explained(recalled, found, ranked)
 
     async def preview(
         self,
@@ -268,7 +278,7 @@ class Recall:
         block = next(iter(composed.blocks), None)
         left_out = _ids(composed.wanted) - _shown(composed.blocks)
         verdicts = (
-            structs.replace(one, kept=False, reason="budget") if one.kept and one.hit.memory.id in left_out else one
+            structs.replace(one, kept=False, reason="budget") if one.kept and one.id in left_out else one
             for one in ranked
         )
         return Preview(
@@ -360,8 +370,8 @@ class Recall:
             with spans.step(spans.SEARCH_MEMORY) as span:
                 found = await self._found(question, query, vector, cut_too=False, read=read)
                 _tell(span, found)
-            kept = _kept(self._ranked(question, found))
-            kept = await self._with_passages(question, vector, found, kept)
+            ranked = self._ranked(question, found)
+            kept = await self._with_passages(question, vector, found, _kept(ranked))
             if question.conversation.controls.limit is None:  # who asks for so many gets no more
                 kept = [*self.changes.to_say_back(found.index, query, kept), *kept]
             status = "hit" if kept else "miss"
@@ -370,7 +380,8 @@ class Recall:
         talks = await self._talks(question, vector)
         outcome = Outcome.COLD_DENSE if found.path == COLD_DENSE else Outcome.INJECTED
         otherwise = Outcome(_refusal(found) or Outcome.NO_HITS)
-        return self._recalled(question, [*talks, *kept], outcome, otherwise, before, found.index)
+        recalled = self._recalled(question, [*talks, *kept], outcome, otherwise, before, found.index)
+        return _explained(recalled, found, ranked)
 
     async def _found(
         self,
@@ -497,6 +508,12 @@ def _ids(hits: Sequence[Hit]) -> set[str]:
     return {hit.memory.id for hit in hits}
 
 
+def _explained(recalled: Recalled, found: SearchResult, ranked: Sequence[Ranked]) -> Recalled:
+    left = tuple(itertools.islice((one for one in ranked if not one.kept), LEFT_MAX))
+    verdict = found.candidates.request
+    return structs.replace(recalled, left=left, purpose="" if verdict is None else verdict.purpose)
+
+
 def _shown(blocks: Sequence[Block]) -> set[str]:
     return {each for block in blocks for each in block.ids}
 
@@ -516,15 +533,15 @@ def _kept(ranked: Sequence[Ranked]) -> list[Hit]:
 def _with_said(ranked: Sequence[Ranked], shown: Sequence[Hit]) -> list[Ranked]:
     """What is shown first, in its order: memories, and what was said beside them or in their place."""
     first = [Ranked(hit, kept=True, reason=PASSAGE if hit.memory.type in PASSAGES else KEPT) for hit in shown]
-    rest = (one for one in ranked if one.hit.memory.id not in _ids(shown))
+    rest = (one for one in ranked if one.id not in _ids(shown))
     return [*first, *(structs.replace(one, kept=False, reason=PASSAGE) if one.kept else one for one in rest)]
 
 
 def _with_corrections(ranked: Sequence[Ranked], corrected: Sequence[Hit]) -> list[Ranked]:
     """What holds now in place of what is in the prompt goes first."""
-    scored, fixes = {one.hit.memory.id: one.hit for one in ranked}, _ids(corrected)
+    scored, fixes = {one.id: one.hit for one in ranked}, _ids(corrected)
     first = [Ranked(scored.get(hit.memory.id, hit), kept=True, reason=CORRECTION) for hit in corrected]
-    return [*first, *(one for one in ranked if one.hit.memory.id not in fixes)]
+    return [*first, *(one for one in ranked if one.id not in fixes)]
 
 
 def _tell(span: spans.Span, found: SearchResult) -> None:

@@ -16,6 +16,7 @@ from semmem.retrieval.block import NOTHING, Before, Block, memories_in
 from semmem.retrieval.ledger.anchors import Anchor
 from semmem.retrieval.ledger.ledger import ERASED, LATE, Ledger, Page
 from semmem.retrieval.ledger.truth import absent, not_looked_at, note_fit, unfit
+from semmem.retrieval.rank import Ranked
 from semmem.retrieval.recall import TRUTH_SHARE, Recall, Recalled
 from semmem.text.digest import known_digest
 
@@ -31,12 +32,15 @@ Find = Callable[[Before], Awaitable[Recalled]]
 
 class Shown(Struct, frozen=True):
     """How a request's search ended. ``blocks``: all that its prompt is given; ``has``: the ids of what the prompt shows
-    in the end, what the API hands on from before included. ``hits``: what was found anew and is shown."""
+    in the end, what the API hands on from before included. ``hits``: what was found anew and is shown. ``left`` and
+    ``purpose``: as Recalled has them."""
 
     outcome: Outcome
     blocks: tuple[Block, ...] = ()
     has: tuple[str, ...] = ()
     hits: tuple[Hit, ...] = ()
+    left: tuple[Ranked, ...] = ()
+    purpose: str = ""
 
     @property
     def injected(self) -> int:
@@ -292,7 +296,7 @@ def _handed_on(opened: _Open) -> list[ShownBlock]:
 
 def _shown(recalled: Recalled, again: list[Block]) -> Shown:
     blocks = [*again, *recalled.blocks]
-    return Shown(recalled.outcome, tuple(blocks), _ids(blocks), recalled.hits)
+    return Shown(recalled.outcome, tuple(blocks), _ids(blocks), recalled.hits, recalled.left, recalled.purpose)
 
 
 def _ids(blocks: list[Block]) -> tuple[str, ...]:

@@ -52,6 +52,19 @@ async def test_a_request_is_told_of_with_its_memories_as_they_are(
     assert told["learnt"] == []
 
 
+async def test_the_best_that_were_left_out_are_told_of_with_the_reason_as_long_as_they_are_there(
+    api: Api, activity: Activity, client: httpx.AsyncClient
+) -> None:
+    cat = await api.add("User has a cat")
+    left = ((cat["id"], "limit", 0.5), ("mem_gone", "near_duplicate", None))
+    activity.ended("no_hits", 0.01, 0, 0, RequestRecord("r1", "alice", left=left, purpose="recall"))
+    told = (await client.get("/v1/requests/r1", headers=ADMIN)).json()
+    assert [(one["content"], one["reason"], one["log_odds"]) for one in told["left_out"]] == [
+        ("User has a cat", "limit", 0.5)
+    ]
+    assert (told["purpose"], told["in_prompt"]) == ("recall", [])
+
+
 async def test_log_odds_that_are_no_number_are_null(api: Api, activity: Activity, client: httpx.AsyncClient) -> None:
     known = await api.add("User lives in Oslo")
     weighed = ((known["id"], float("-inf")),)
@@ -115,9 +128,12 @@ def test_what_is_erased_leaves_the_figures_and_takes_the_names() -> None:
     activity.ended("injected", 0.01, 1, 9, record("bob", "r3", "m2"))
     activity.forget("alice", ["m2"])
     assert known(activity) == ["r3", "r2"]
+    activity.ended("no_hits", 0.01, 0, 9, RequestRecord("r4", "alice", left=(("m4", "limit", None),)))
+    activity.forget("alice", ["m4"])
+    assert known(activity) == ["r3", "r2"], "nor is known in whose prompt it might have been"
     activity.forget("alice", None)
     assert known(activity) == ["r3"]
-    assert len(activity.since(0)["requests"]) == 3
+    assert len(activity.since(0)["requests"]) == 4
 
 
 def test_a_request_that_was_under_way_during_an_erasure_leaves_no_names() -> None:
