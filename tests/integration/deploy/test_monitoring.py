@@ -127,13 +127,15 @@ def test_each_alert_is_tested_with_a_series_that_it_is_for_and_one_that_it_is_no
 def test_each_alert_says_what_it_means_and_how_bad_it_is() -> None:
     for alert in ALERTS:
         assert alert["labels"]["severity"] in ("warning", "critical"), alert["alert"]
-        assert alert["annotations"].keys() == {"summary", "description"}, alert["alert"]
+        assert alert["annotations"].keys() == {"summary", "description", "runbook_url"}, alert["alert"]
         assert alert["for"], alert["alert"]
 
 
-def test_the_page_on_operations_names_every_alert() -> None:
-    named = {cell.strip("`") for row in cells("Alerts worth having") for cell in row[:1]}
-    assert named == {alert["alert"] for alert in ALERTS}
+def test_each_alert_leads_to_its_row_on_the_page_on_operations() -> None:
+    for alert, row in zip(ALERTS, cells("Alerts worth having"), strict=True):
+        name = alert["alert"]
+        assert row[0] == f'<a id="{name.lower()}"></a>`{name}`'
+        assert alert["annotations"]["runbook_url"] == f"docs/operations.md#{name.lower()}"
 
 
 def test_the_operators_rules_are_the_same() -> None:
