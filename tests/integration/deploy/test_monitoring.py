@@ -74,10 +74,11 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """What semmem and Envoy have on their pages after one request."""
     with stand_in_model() as model, house(tmp_path_factory.mktemp("house"), model) as home:
         assert home.chat("ute", "Where do I live?").status == 200
-        semmem = set(re.findall(r"^# TYPE (\w+) ", home.semmem.metrics_text(), re.MULTILINE))
+        own = home.semmem.metrics_text()
         page = httpx.get(f"http://{home.envoy.admin}/stats/prometheus", trust_env=False).text
+    semmem = set(re.findall(r"^# TYPE (\w+) ", own, re.MULTILINE))
     known = {name: labels for name, labels in samples().items() if family(name) in semmem or name in semmem}
-    for name, labels in _SAMPLE.findall(page):
+    for name, labels in _SAMPLE.findall(own + page):
         known.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
     return known
 
@@ -159,6 +160,15 @@ def test_panels_have_room_and_a_name_of_their_own() -> None:
         assert place["x"] + place["w"] <= 24
         taken |= cells_of
     assert len({panel["id"] for panel in PANELS}) == len({panel["title"] for panel in PANELS}) == len(PANELS)
+
+
+def test_numbers_to_see_at_a_glance_come_first() -> None:
+    row, *panels = PANELS
+    assert row["type"] == "row"
+    first = [panel for panel in panels if panel["gridPos"]["y"] == 1]
+    assert panels[: len(first)] == first
+    assert {panel["type"] for panel in first} == {"stat"}
+    assert sum(panel["gridPos"]["w"] for panel in first) == 24
 
 
 def test_every_panel_asks_the_chosen_data_source_for_the_chosen_jobs() -> None:
