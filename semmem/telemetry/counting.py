@@ -12,6 +12,7 @@ from semmem.lifecycle.erasure import ERASED, PENDING
 from semmem.memory import REPEATED
 from semmem.ports import events
 from semmem.ports.events import Event, MemoriesRemoved
+from semmem.ports.spans import current
 from semmem.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,8 @@ class Counting:
     def _request_ended(self, event: events.RequestEnded) -> None:
         self.requests += 1
         self._outcome(event.outcome).inc()
-        self._request_seconds(event.outcome).observe(event.seconds)
+        trace_id = current().trace_id
+        self._request_seconds(event.outcome).observe(event.seconds, {"trace_id": trace_id} if trace_id else None)
         if event.switched:
             self._metrics.requests_switched.labels(event.switched).inc()
         if event.memories:

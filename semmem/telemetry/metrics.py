@@ -16,6 +16,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.openmetrics import exposition as openmetrics
 
 from semmem import __version__
 from semmem.ports import events
@@ -269,12 +270,14 @@ class MetricsPage:
     totals: Mapping[Counter, Callable[[], int]] = field(default_factory=dict)
     _counted: dict[Counter, int] = field(init=False, default_factory=dict)
 
-    def __call__(self) -> tuple[bytes, str]:
-        """The page, and its media type."""
+    def __call__(self, accept: str = "") -> tuple[bytes, str]:
+        """The page, and its media type: OpenMetrics, which has exemplars, for whoever accepts it."""
         for gauge, value in self.gauges.items():
             gauge.set(value())
         for counter, total in self.totals.items():
             now = total()
             counter.inc(now - self._counted.get(counter, 0))
             self._counted[counter] = now
+        if openmetrics.CONTENT_TYPE_LATEST.partition(";")[0] in accept:
+            return openmetrics.generate_latest(self.metrics.registry), openmetrics.CONTENT_TYPE_LATEST
         return generate_latest(self.metrics.registry), CONTENT_TYPE_LATEST
