@@ -151,9 +151,9 @@ Ready = Callable[[], Mapping[str, str | None]]
 
 
 def create_health(ready: Ready, metrics_page: Callable[[str], tuple[bytes, str]]) -> Starlette:
-    """``metrics_page`` gives the page for an Accept header, and its media type. Readiness is true or false for each component, with ``why``
-    for those that are not ready: then it is 503. Nothing here takes a body: one that is announced is refused unread,
-    and its connection closed."""
+    """``metrics_page`` gives the page for an Accept header, and its media type. Readiness is true or false for each
+    component, with ``why`` for those that are not ready: then it is 503. Nothing here takes a body: one that is
+    announced is refused unread, and its connection closed."""
 
     async def live(_request: Request) -> Response:
         return PlainTextResponse("ok\n")

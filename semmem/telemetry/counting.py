@@ -31,6 +31,8 @@ class Counting:
         self._retrieval_seconds = cache(partial(metrics.retrieval_seconds.labels, backend, "search"))
         self._retrieval_results = cache(partial(metrics.retrieval_results.labels, backend))
         self._streams = cache(metrics.streams.labels)
+        for status in ("hit", "miss", "error"):
+            self._retrieval(backend, status)
         self._retention_days = retention_days
         self.requests = 0
         """How many have ended."""
