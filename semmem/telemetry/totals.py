@@ -6,7 +6,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 def totals_of(page: str) -> dict[str, Counter[str]]:
-    """The values of each name by its first label, without zeros; by "" where it has none. Raises ValueError for what is no page."""
+    """The values of each name by its first label, without zeros; by "" where it has none. Raises ValueError
+    for what is no page."""
     totals: dict[str, Counter[str]] = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
