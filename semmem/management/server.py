@@ -150,10 +150,10 @@ Ready = Callable[[], Mapping[str, str | None]]
 """What is wrong with each component that is needed, in words without content; None: nothing."""
 
 
-def create_health(ready: Ready, metrics_page: Callable[[], tuple[bytes, str]]) -> Starlette:
-    """``metrics_page`` gives the page and its media type. Readiness is true or false for each component, with ``why``
-    for those that are not ready: then it is 503. Nothing here takes a body: one that is announced is refused unread,
-    and its connection closed."""
+def create_health(ready: Ready, metrics_page: Callable[[str], tuple[bytes, str]]) -> Starlette:
+    """``metrics_page`` gives the page for an Accept header, and its media type. Readiness is true or false for each
+    component, with ``why`` for those that are not ready: then it is 503. Nothing here takes a body: one that is
+    announced is refused unread, and its connection closed."""
 
     async def live(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -164,8 +164,8 @@ def create_health(ready: Ready, metrics_page: Callable[[], tuple[bytes, str]]) -
         told: dict[str, object] = {name: wrong is None for name, wrong in components.items()}
         return JSONResponse({**told, "why": why} if why else told, status_code=503 if why else 200)
 
-    async def scrape(_request: Request) -> Response:
-        page, media_type = metrics_page()
+    async def scrape(request: Request) -> Response:
+        page, media_type = metrics_page(request.headers.get("accept", ""))
         return Response(page, media_type=media_type)
 
     routes = [Route("/healthz", live), Route("/readyz", readiness), Route("/metrics", scrape)]

@@ -49,6 +49,11 @@ class Span:
     def place(self) -> Place:
         return NOWHERE
 
+    @property
+    def trace_id(self) -> str:
+        """Of the trace that it is a piece of, empty where it is not recorded."""
+        return ""
+
     def step(self, _name: str, *, calls_out: bool = False) -> Span:
         """A piece of this one. ``calls_out``: somebody else does it, and this one waits."""
         return self

@@ -12,6 +12,7 @@ from semmem.lifecycle.erasure import ERASED, PENDING
 from semmem.memory import REPEATED
 from semmem.ports import events
 from semmem.ports.events import Event, MemoriesRemoved
+from semmem.ports.spans import current
 from semmem.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ class Counting:
         self._retrieval_seconds = cache(partial(metrics.retrieval_seconds.labels, backend, "search"))
         self._retrieval_results = cache(partial(metrics.retrieval_results.labels, backend))
         self._streams = cache(metrics.streams.labels)
+        for status in ("hit", "miss", "error"):
+            self._retrieval(backend, status)
         self._retention_days = retention_days
         self.requests = 0
         """How many have ended."""
@@ -60,7 +63,8 @@ class Counting:
     def _request_ended(self, event: events.RequestEnded) -> None:
         self.requests += 1
         self._outcome(event.outcome).inc()
-        self._request_seconds(event.outcome).observe(event.seconds)
+        trace_id = current().trace_id
+        self._request_seconds(event.outcome).observe(event.seconds, {"trace_id": trace_id} if trace_id else None)
         if event.switched:
             self._metrics.requests_switched.labels(event.switched).inc()
         if event.memories:

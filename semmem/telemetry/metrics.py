@@ -16,10 +16,12 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.openmetrics import exposition as openmetrics
 
 from semmem import __version__
 from semmem.ports import events
 from semmem.ports.events import Event
+from semmem.telemetry.words import WORDS
 
 FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 1.0, 2.5)
 SLOW = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -42,7 +44,9 @@ class Metrics:
         count, gauge, times = self._count, self._gauge, self._times
 
         # request phase
-        self.outcomes = count("semmem_requests", "Requests by outcome word.", "outcome")
+        self.outcomes = count(
+            "semmem_requests", "Requests by outcome word; docs/operations.md#requests says what each means.", "outcome"
+        )
         self.request_seconds = times(
             "semmem_request_seconds", "Body received to answer given, by outcome word.", "outcome"
         )
@@ -88,20 +92,26 @@ class Metrics:
         )
         self.journal_turns = gauge("semmem_journal_turns", "Turns in the journal by state.", "state")
         self.journal_queue = gauge("semmem_journal_queue", "Halves of turns waiting to be committed.")
-        self.journal_dropped = count("semmem_journal_dropped", "Halves lost to a full queue.")
+        self.journal_dropped = count("semmem_journal_dropped", "Halves lost to a full queue: mend the journal at once.")
         count(
             "semmem_history_messages",
             "Messages of requests that were recovered from a history, or are not learnt from, by the reason.",
             of=events.HistoryRead,
         )
-        self.journal_commit_seconds = times("semmem_journal_commit_seconds", "One group commit.", "status")
+        self.journal_commit_seconds = times(
+            "semmem_journal_commit_seconds", "One group commit; error: the log says why.", "status"
+        )
 
         # learning
         self.batches = count("semmem_batches", "Batches by what made them due (size, idle, end, drift).", "trigger")
         self.batch_turns = count(
             "semmem_batch_turns", "Turns of batches, by the status that their batch ended with.", "status"
         )
-        self.extractions = count("llm_memory_extraction", "Batches by terminal status.", "status")
+        self.extractions = count(
+            "llm_memory_extraction",
+            "Batches by terminal status; gave_up, extraction_failed: look at the model.",
+            "status",
+        )
         self.extraction_seconds = times(
             "llm_memory_extraction_latency_seconds", "One batch, whole.", "status", buckets=SLOW
         )
@@ -123,7 +133,9 @@ class Metrics:
             "semmem_memories_removed", "Memories and versions of them that went, by reason.", "reason"
         )
         self.erasures = count("llm_memory_erasures", "Erasures by result (done, pending, finished).", "result")
-        self.erasures_pending = gauge("semmem_erasures_pending", "Erasures that are begun and not finished.")
+        self.erasures_pending = gauge(
+            "semmem_erasures_pending", "Erasures that are begun and not finished: mend store or journal."
+        )
         self.erased_halves = count(
             "semmem_erased_halves", "Halves of erased turns that came late, by where they were met.", "where"
         )
@@ -144,7 +156,9 @@ class Metrics:
             "Pairs of memories that may contradict each other: found, and settled by word.",
             "result",
         )
-        self.uses_dropped = count("semmem_memory_uses_dropped", "Uses of memories that were not counted.")
+        self.uses_dropped = count(
+            "semmem_memory_uses_dropped", "Uses of memories that were not counted: the log says why."
+        )
 
         # statistics of use
         self.usage_queue = gauge("semmem_usage_queue", "Answered requests waiting to be written.")
@@ -188,7 +202,13 @@ class Metrics:
         )
 
         # stores, embedder, models
-        self.store_operations = count("llm_memory_store_operations", "Store calls.", "backend", "operation", "status")
+        self.store_operations = count(
+            "llm_memory_store_operations",
+            "Store calls; error: look at the store, and at the log.",
+            "backend",
+            "operation",
+            "status",
+        )
         self.store_seconds = times("semmem_store_seconds", "Store calls, all of them.", "backend", "operation")
         self.hot_users = gauge("semmem_hot_users", "Users whose memories are in process.")
         self.hot_memories = gauge("semmem_hot_memories", "Memories in process, of all users.")
@@ -226,12 +246,20 @@ class Metrics:
             buckets=LAGS,
         )
 
-        count("semmem_config_reloads", "Times the configuration was read again, by outcome.", of=events.ConfigReloaded)
+        count(
+            "semmem_config_reloads",
+            "Times the configuration was read again; refused: the log says why.",
+            of=events.ConfigReloaded,
+        )
 
         # doors
         self.streams = gauge("semmem_extproc_streams", "Open ext_proc streams.", "role")
-        count("semmem_extproc_streams_shed", "Streams closed at the limit.", of=events.StreamShed)
-        count("semmem_extproc_errors", "Failures nobody expected.", of=events.StreamFailed)
+        count(
+            "semmem_extproc_streams_shed",
+            "Streams closed at the limit: more replicas, or higher limits.",
+            of=events.StreamShed,
+        )
+        count("semmem_extproc_errors", "Failures nobody expected: report what the log says.", of=events.StreamFailed)
         count(
             "semmem_api_screened",
             "Texts told through the API that the write screen did not simply keep, by result.",
@@ -240,14 +268,22 @@ class Metrics:
         count("semmem_feedback", "Memories that users called helpful, or unhelpful.", of=events.FeedbackGiven)
         count("semmem_api_requests", "Management calls.", "route", "status", of=events.ApiAnswered)
         count("semmem_api_limited", "Management calls that came too soon, by whose limit it was.", of=events.ApiLimited)
-        count("semmem_api_audited", "Lines of the audit log, written or failed to be.", of=events.ApiAudited)
-        self.component_up = gauge("semmem_component_up", "1 when the component answers.", "component")
+        count(
+            "semmem_api_audited",
+            "Lines of the audit log, written or failed to be: look at its disk.",
+            of=events.ApiAudited,
+        )
+        self.component_up = gauge(
+            "semmem_component_up", "1 when the component answers; 0: docs/operations.md#components.", "component"
+        )
 
     def _count(self, name: str, about: str, *labels: str, of: type[Event] | None = None) -> Counter:
         """``of``: the event that is counted, by its texts where no labels are named."""
         if of is not None:
             labels = labels or tuple(field for field, kind in get_type_hints(of).items() if kind is str)
         counter = Counter(name, about, labels, registry=self.registry)
+        for word in WORDS.get(name, ()):
+            counter.labels(word)
         if of is not None:
             self.of_events[of] = counter, labels
         return counter
@@ -256,7 +292,10 @@ class Metrics:
         return Gauge(name, about, labels, registry=self.registry)
 
     def _times(self, name: str, about: str, *labels: str, buckets: tuple[float, ...] = FAST) -> Histogram:
-        return Histogram(name, about, labels, buckets=buckets, registry=self.registry)
+        histogram = Histogram(name, about, labels, buckets=buckets, registry=self.registry)
+        for word in WORDS.get(name, ()):
+            histogram.labels(word)
+        return histogram
 
 
 @dataclass(eq=False)
@@ -269,12 +308,14 @@ class MetricsPage:
     totals: Mapping[Counter, Callable[[], int]] = field(default_factory=dict)
     _counted: dict[Counter, int] = field(init=False, default_factory=dict)
 
-    def __call__(self) -> tuple[bytes, str]:
-        """The page, and its media type."""
+    def __call__(self, accept: str = "") -> tuple[bytes, str]:
+        """The page, and its media type: OpenMetrics, which has exemplars, for whoever accepts it."""
         for gauge, value in self.gauges.items():
             gauge.set(value())
         for counter, total in self.totals.items():
             now = total()
             counter.inc(now - self._counted.get(counter, 0))
             self._counted[counter] = now
+        if openmetrics.CONTENT_TYPE_LATEST.partition(";")[0] in accept:
+            return openmetrics.generate_latest(self.metrics.registry), openmetrics.CONTENT_TYPE_LATEST
         return generate_latest(self.metrics.registry), CONTENT_TYPE_LATEST

@@ -6,10 +6,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 def totals_of(page: str) -> dict[str, Counter[str]]:
-    """The values of each name by its first label; by "" where it has none. Raises ValueError for what is no page."""
+    """The values of each name by its first label, without zeros; by "" where it has none. Raises ValueError
+    for what is no page."""
     totals: dict[str, Counter[str]] = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             label = next(iter(sample.labels.values()), "")
-            totals.setdefault(sample.name, Counter())[label] += int(sample.value)
+            if sample.value:
+                totals.setdefault(sample.name, Counter())[label] += int(sample.value)
     return totals

@@ -141,6 +141,10 @@ class RecordedSpan(spans.Span):
         _propagator.inject(carrier, trace.set_span_in_context(self._span, Context()))
         return spans.Place(carrier["traceparent"], carrier.get("tracestate", ""))
 
+    @property
+    def trace_id(self) -> str:
+        return trace.format_trace_id(self._span.get_span_context().trace_id)
+
     def step(self, name: str, *, calls_out: bool = False) -> spans.Span:
         span = self._tracer.start_span(
             name,

@@ -98,6 +98,8 @@ def play(home: House) -> None:
         for _ in range(3):
             home.chat(user, "What's my budget for the trip?", stream=True)
         home.chat(None, "What's my budget for the trip?")
+        asked = b'{"model": "stand-in", "input": "How much?"}'  # its answer tells of the prompt cache
+        assert home.send(asked, user=user, path="/v1/responses").status == 200
         home.chat(user, "How much?", messages=[{"role": "user", "content": FACTS[0]}, ANSWERED])
         with_the_store_stopped(home, user)
         home.semmem.api("DELETE", "/v1/memory", params={"user_id": user})

@@ -385,7 +385,7 @@ async def until_closed(reader: asyncio.StreamReader) -> bytes:
     return bytes(kept)
 
 
-def no_page() -> tuple[bytes, str]:
+def no_page(_accept: str) -> tuple[bytes, str]:
     return b"", "text/plain"
 
 

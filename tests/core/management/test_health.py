@@ -40,6 +40,8 @@ async def test_health_over_a_real_socket() -> None:
             family.name: family for family in text_string_to_metric_families((await client.get("/metrics")).text)
         }
         assert families["semmem_journal_queue"].samples[0].value == 7
+        asked = await client.get("/metrics", headers={"accept": "application/openmetrics-text"})
+        assert asked.headers["content-type"].startswith("application/openmetrics-text")
     listener.stop()
     await asyncio.wait_for(serving, 60)
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 import ast
 import logging
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import get_type_hints
 
 import pytest
-from prometheus_client import generate_latest
+from prometheus_client import Counter, generate_latest
 
 import semmem
 from semmem.extraction.candidate import Removal
 from semmem.extraction.result import BatchLearnt, BatchResult, TurnLearnt
 from semmem.ports import events
 from semmem.telemetry.metrics import Metrics, MetricsPage
+from semmem.telemetry.words import WORDS
+from tests.core.test_operations import words as page_words
 from tests.support.counted import counting
+
+SEMMEM = Path(semmem.__file__).parent
 
 
 def test_each_removal_is_one_line_and_one_count(caplog: pytest.LogCaptureFixture) -> None:
@@ -141,6 +146,73 @@ def test_a_page_shows_what_totals_have_come_to_and_gauges_as_they_are() -> None:
     assert b"semmem_journal_dropped_total 6.0\n" in shown
     assert b"semmem_journal_queue 1.0\n" in shown
     assert media_type.startswith("text/plain")
+
+
+OPEN = {"semmem_facts_quarantined", "semmem_facts_rejected", "semmem_passages"}
+"""Counters of the screen's reasons, which its rules have."""
+OF_OTHERS = {f"semmem_{name}" for name in ("conversations_missed", "conversations_removed", "chained_requests")}
+OF_OTHERS |= {"semmem_warmed_users", "semmem_trace_spans"}
+"""Whose words semmem.wiring.parts adds, and the export of traces."""
+
+
+def counters(metrics: Metrics) -> dict[str, Counter]:
+    found = (*vars(metrics).values(), *(counter for counter, _ in metrics.of_events.values()))
+    return {each._name: each for each in found if isinstance(each, Counter)}
+
+
+def test_every_counter_has_its_words_from_the_start_unless_nobody_knows_them() -> None:
+    metrics = Metrics()
+    known = {name for name, each in counters(metrics).items() if len(each._labelnames) == 1}
+    assert known - WORDS.keys() == OPEN | OF_OTHERS
+    for name, words in WORDS.items():
+        family = counters(metrics).get(name, metrics.journal_commit_seconds)
+        sample = f"{name}_total" if name in known else f"{name}_count"
+        for word in words:
+            assert metrics.registry.get_sample_value(sample, {family._labelnames[0]: word}) == 0, (name, word)
+    assert len(generate_latest(metrics.registry).splitlines()) < 1000
+
+
+def announced(kind: type[events.Event]) -> set[str]:
+    """The words, given by themselves or by a constant's name, with which it is announced anywhere in semmem."""
+    found = set()
+    for file in sorted(SEMMEM.rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and node.args]
+        given = [call.args[0] for call in calls if ast.unparse(call.func).rpartition(".")[2] == kind.__name__]
+        for each in (
+            part for arg in given for part in ((arg.body, arg.orelse) if isinstance(arg, ast.IfExp) else [arg])
+        ):
+            if isinstance(each, ast.Constant):
+                found.add(each.value)
+            elif isinstance(each, ast.Name) and each.id.isupper():
+                module = ".".join(file.relative_to(SEMMEM.parent).with_suffix("").parts)
+                found.add(getattr(import_module(module), each.id))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *((kind, each._name) for kind, (each, labels) in Metrics().of_events.items() if len(labels) == 1),
+        (events.LongRequest, "semmem_long_requests"),
+        (events.MemoriesRemoved, "semmem_memories_removed"),
+        (events.JournalCommitted, "semmem_journal_commit_seconds"),
+    ],
+)
+def test_no_word_that_is_announced_is_missing_at_the_start(kind: type[events.Event], name: str) -> None:
+    assert announced(kind) <= set(WORDS[name])
+
+
+def test_a_word_that_is_announced_is_seen() -> None:
+    assert {"told_everything"} < set(WORDS["semmem_change_news"]) > announced(events.ChangesTold) > {"untold"}
+    assert announced(events.MemoriesRemoved) >= {"merged", "quota", "undone", "erased"}
+    assert announced(events.FeedbackGiven) == {"helpful", "unhelpful"}
+
+
+@pytest.mark.parametrize("table", ["Requests", "Turns", "Batches", "Turns learnt from at once"])
+def test_words_of_the_page_on_operations_are_there_from_the_start(table: str) -> None:
+    named = {"Requests": "semmem_requests", "Turns": "llm_memory_turns", "Batches": "llm_memory_extraction"}
+    assert page_words(table) <= set(WORDS[named.get(table, "semmem_at_once_turns")])
 
 
 def callbacks(source: str) -> list[str]:

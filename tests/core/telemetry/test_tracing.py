@@ -11,10 +11,15 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext, format_span_id, format_trace_id
+from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from semmem.memory import Scope
+from semmem.ports.events import RequestEnded
 from semmem.ports.spans import NO_TRACER, NOT_RECORDED, NOWHERE, QUERY_TEXT, RECORDS, Place, current, step
+from semmem.telemetry.metrics import Metrics, MetricsPage
 from semmem.telemetry.tracing import LINKS_MAX, OtelTracer, Telling
+from tests.support.counted import counting
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 ADA = Scope("ada", session="tuesday")
@@ -226,3 +231,22 @@ def test_what_began_before_it_was_known_of_is_recorded_from_its_beginning() -> N
     assert (traced.spans["commit"].start_time, parent_of(traced.spans["commit"])) == (1_000_500_000_000, SPAN)
     early = traced.spans["of a clock that was set back"]
     assert (early.start_time or 0) <= (early.end_time or 0)
+
+
+OPENMETRICS = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.4,*/*;q=0.1"
+
+
+def test_a_request_that_is_recorded_is_an_example_of_its_time_for_whoever_reads_openmetrics() -> None:
+    metrics = Metrics()
+    listener, page = counting(metrics), MetricsPage(metrics)
+    with Traced().tracer.begin("semmem.request", caller):
+        listener(RequestEnded("injected", 0.02))
+    listener(RequestEnded("injected", 0.3))  # of no trace
+    plain, plain_type = page("text/plain;version=0.0.4,*/*")
+    shown, shown_type = page(OPENMETRICS)
+    samples = [sample for family in text_string_to_metric_families(shown.decode()) for sample in family.samples]
+    examples = [(sample.exemplar.labels, sample.exemplar.value) for sample in samples if sample.exemplar]
+    assert examples == [({"trace_id": TRACE}, 0.02)]
+    assert plain_type == CONTENT_TYPE_LATEST
+    assert b" # " not in plain
+    assert shown_type.startswith("application/openmetrics-text; version=1.0.0")

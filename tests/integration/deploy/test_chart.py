@@ -97,7 +97,7 @@ VALUES = {
         config: {memory: {milvus: {address: "milvus.databases:19530"}}}
         secrets: {fence: {name: mine, key: fence}, journal: {name: mine, key: database}}
         envoy: {namespaceLabels: {kubernetes.io/metadata.name: edge}, podLabels: {app: envoy}}
-        monitoring: {enabled: true, namespace: prometheus}
+        monitoring: {enabled: true, namespace: prometheus, runbooks: "https://docs.example/operations.html"}
     """,
 }
 
@@ -128,6 +128,8 @@ def test_values_arrive_where_they_belong(chart: Chart) -> None:
     assert shared.environment()["SEMMEM_JOURNAL__PASSWORD"] == SECRET
     named = {each["name"]: each["valueFrom"]["secretKeyRef"]["key"] for each in shared.container("semmem")["env"]}
     assert named["SEMMEM_MEMORY__INJECTION__FENCE_KEY"] == "fence"
+    alert = shared.one("PrometheusRule")["spec"]["groups"][0]["rules"][0]
+    assert alert["annotations"]["runbook_url"] == "https://docs.example/operations.html#semmemgone"
     envoy = shared.one("NetworkPolicy")["spec"]["ingress"][0]["from"]
     assert envoy == [
         {

@@ -74,10 +74,11 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """What semmem and Envoy have on their pages after one request."""
     with stand_in_model() as model, house(tmp_path_factory.mktemp("house"), model) as home:
         assert home.chat("ute", "Where do I live?").status == 200
-        semmem = set(re.findall(r"^# TYPE (\w+) ", home.semmem.metrics_text(), re.MULTILINE))
+        own = home.semmem.metrics_text()
         page = httpx.get(f"http://{home.envoy.admin}/stats/prometheus", trust_env=False).text
+    semmem = set(re.findall(r"^# TYPE (\w+) ", own, re.MULTILINE))
     known = {name: labels for name, labels in samples().items() if family(name) in semmem or name in semmem}
-    for name, labels in _SAMPLE.findall(page):
+    for name, labels in _SAMPLE.findall(own + page):
         known.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
     return known
 
@@ -127,13 +128,15 @@ def test_each_alert_is_tested_with_a_series_that_it_is_for_and_one_that_it_is_no
 def test_each_alert_says_what_it_means_and_how_bad_it_is() -> None:
     for alert in ALERTS:
         assert alert["labels"]["severity"] in ("warning", "critical"), alert["alert"]
-        assert alert["annotations"].keys() == {"summary", "description"}, alert["alert"]
+        assert alert["annotations"].keys() == {"summary", "description", "runbook_url"}, alert["alert"]
         assert alert["for"], alert["alert"]
 
 
-def test_the_page_on_operations_names_every_alert() -> None:
-    named = {cell.strip("`") for row in cells("Alerts worth having") for cell in row[:1]}
-    assert named == {alert["alert"] for alert in ALERTS}
+def test_each_alert_leads_to_its_row_on_the_page_on_operations() -> None:
+    for alert, row in zip(ALERTS, cells("Alerts worth having"), strict=True):
+        name = alert["alert"]
+        assert row[0] == f'<a id="{name.lower()}"></a>`{name}`'
+        assert alert["annotations"]["runbook_url"] == f"docs/operations.md#{name.lower()}"
 
 
 def test_the_operators_rules_are_the_same() -> None:
@@ -157,6 +160,15 @@ def test_panels_have_room_and_a_name_of_their_own() -> None:
         assert place["x"] + place["w"] <= 24
         taken |= cells_of
     assert len({panel["id"] for panel in PANELS}) == len({panel["title"] for panel in PANELS}) == len(PANELS)
+
+
+def test_numbers_to_see_at_a_glance_come_first() -> None:
+    row, *panels = PANELS
+    assert row["type"] == "row"
+    first = [panel for panel in panels if panel["gridPos"]["y"] == 1]
+    assert panels[: len(first)] == first
+    assert {panel["type"] for panel in first} == {"stat"}
+    assert sum(panel["gridPos"]["w"] for panel in first) == 24
 
 
 def test_every_panel_asks_the_chosen_data_source_for_the_chosen_jobs() -> None:
