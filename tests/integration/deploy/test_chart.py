@@ -177,7 +177,10 @@ def test_what_a_release_names_is_its_own(name: str, chart: Chart) -> None:
     assert pod["serviceAccountName"] == shipped.one("ServiceAccount")["metadata"]["name"] == "chat"
     assert {each["configMap"]["name"] for each in pod["volumes"] if "configMap" in each} == {"chat-config"}
     assert {each["spec"]["scaleTargetRef"]["name"] for each in shipped.all("HorizontalPodAutoscaler")} <= {"chat"}
-    assert {each["metadata"]["name"] for each in shipped.all("Service")} == {"chat", *["chat-pods"] * (name == "shared")}
+    assert {each["metadata"]["name"] for each in shipped.all("Service")} == {
+        "chat",
+        *["chat-pods"] * (name == "shared"),
+    }
     assert {each["metadata"]["name"] for each in shipped.all("ConfigMap")} == {"chat-config", "chat-dashboard"}
     assert shipped.config["listeners"]["api"]["allowed_hosts"][0] == "chat"
     for kind in ("ServiceMonitor", "PrometheusRule"):
