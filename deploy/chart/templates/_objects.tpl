@@ -2,18 +2,33 @@
 
 {{- define "semmem.labels" -}}
 app.kubernetes.io/name: semmem
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
-{{/* An object of a file with its labels, as YAML. Call with (list . "files/..."). */}}
+{{/* A name in the files, by release. Call with (list . "semmem-..."). */}}
+{{- define "semmem.name" -}}
+{{- regexReplaceAll "^semmem" (index . 1) (index . 0).Release.Name -}}
+{{- end }}
+
+{{/* An object of the files with its name, labels and selectors by release, as YAML. Call with (list . object). */}}
 {{- define "semmem.object" -}}
-{{- $object := index . 1 | (index . 0).Files.Get | fromYaml -}}
-{{- $_ := set $object.metadata "labels" (include "semmem.labels" (index . 0) | fromYaml) -}}
-{{- toYaml $object -}}
+{{- $root := index . 0 -}}
+{{- $metadata := (index . 1).metadata -}}
+{{- $_ := set $metadata "name" (include "semmem.name" (list $root $metadata.name)) -}}
+{{- $_ := set $metadata "labels" (merge (include "semmem.labels" $root | fromYaml) ($metadata.labels | default dict)) -}}
+{{- $instance := "app.kubernetes.io/instance: " -}}
+{{- toYaml (index . 1) | replace (print $instance "semmem\n") (print $instance ($root.Release.Name | quote) "\n") -}}
+{{- end }}
+
+{{/* The same of a file. Call with (list . "files/..."). */}}
+{{- define "semmem.file" -}}
+{{- include "semmem.object" (list (index . 0) (index . 1 | (index . 0).Files.Get | fromYaml)) -}}
 {{- end }}
 
 {{/* semmem's configuration: the layout's text, or that with values.config on top. */}}
 {{- define "semmem.config" -}}
 {{- $text := printf "files/%s/config.yaml" .Values.layout | .Files.Get -}}
+{{- $text = replace "allowed_hosts: [semmem," (printf "allowed_hosts: [%s," .Release.Name) $text -}}
 {{- $told := dict "deployment" dict -}}
 {{- if eq .Values.layout "shared" -}}
 {{- $told = dict "deployment" (dict "replicas" .Values.autoscaling.minReplicas) -}}

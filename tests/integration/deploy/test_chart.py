@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,10 +35,10 @@ Chart = Callable[..., Layout]
 def chart(tmp_path: Path) -> Chart:
     """The chart's objects with these values, written as YAML."""
 
-    def render(values: str = "{}") -> Layout:
+    def render(values: str = "{}", release: str = "semmem") -> Layout:
         file = tmp_path / "values.yaml"
         file.write_text(values)
-        text = run(HELM, "template", "semmem", CHART, "--namespace", "semmem", "--values", file)
+        text = run(HELM, "template", release, CHART, "--namespace", "semmem", "--values", file)
         return Layout("chart", text, tuple(each for each in yaml.safe_load_all(text) if each))
 
     return render
@@ -137,6 +137,56 @@ def test_values_arrive_where_they_belong(chart: Chart) -> None:
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "edge"}},
         }
     ]
+
+
+RELEASES = ("semmem", "chat", "semmem-eu")
+EVERYTHING = "{layout: LAYOUT, monitoring: {enabled: true, labels: {release: prometheus}}}"
+
+
+def selectors(value: object, key: str = "") -> Iterator[Json]:
+    """Whom an object acts on; not whom a NetworkPolicy lets in."""
+    if isinstance(value, list):
+        for each in value:
+            yield from selectors(each)
+    elif isinstance(value, dict):
+        if key in ("selector", "podSelector", "labelSelector"):
+            yield value.get("matchLabels", value)
+        for name, inner in value.items():
+            if name != "from":
+                yield from selectors(inner, name)
+
+
+@pytest.mark.parametrize("name", ["single", "shared"])
+def test_releases_in_one_namespace_have_nothing_in_common(name: str, chart: Chart) -> None:
+    made = {release: chart(EVERYTHING.replace("LAYOUT", name), release) for release in RELEASES}
+    named = [(each["kind"], each["metadata"]["name"]) for shipped in made.values() for each in shipped.objects]
+    assert len(named) == len(set(named))
+    for release, shipped in made.items():
+        validate_objects(shipped.of_kubernetes, "1.37")
+        wanted = {"app.kubernetes.io/name": "semmem", "app.kubernetes.io/instance": release}
+        assert all(wanted.items() <= each["metadata"]["labels"].items() for each in shipped.objects)
+        assert shipped.pod["metadata"]["labels"] == wanted
+        found = list(selectors(list(shipped.objects)))
+        assert len(found) >= 5
+        assert all(each == wanted for each in found)
+
+
+@pytest.mark.parametrize("name", ["single", "shared"])
+def test_what_a_release_names_is_its_own(name: str, chart: Chart) -> None:
+    shipped = chart(EVERYTHING.replace("LAYOUT", name), "chat")
+    spec, pod = shipped.workload["spec"], shipped.pod["spec"]
+    assert shipped.workload["metadata"]["name"] == spec.get("serviceName", "chat") == "chat"
+    assert pod["serviceAccountName"] == shipped.one("ServiceAccount")["metadata"]["name"] == "chat"
+    assert {each["configMap"]["name"] for each in pod["volumes"] if "configMap" in each} == {"chat-config"}
+    assert {each["spec"]["scaleTargetRef"]["name"] for each in shipped.all("HorizontalPodAutoscaler")} <= {"chat"}
+    assert {each["metadata"]["name"] for each in shipped.all("Service")} == {
+        "chat",
+        *["chat-pods"] * (name == "shared"),
+    }
+    assert {each["metadata"]["name"] for each in shipped.all("ConfigMap")} == {"chat-config", "chat-dashboard"}
+    assert shipped.config["listeners"]["api"]["allowed_hosts"][0] == "chat"
+    for kind in ("ServiceMonitor", "PrometheusRule"):
+        assert shipped.one(kind)["metadata"]["labels"]["release"] == "prometheus"
 
 
 def test_another_configuration_restarts_the_pods(chart: Chart) -> None:
