@@ -226,7 +226,9 @@ addEventListener("hashchange", async () => {
   await somebody();
   show();
 });
-// What sticks below the bar has to know how high it is.
-new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`)).observe(bar);
+// What sticks below the bar has to know how high it is, and what ends above the toasts how high they are.
+for (const [name, each] of [["--bar", bar], ["--toasts", document.getElementById("toasts")]]) {
+  new ResizeObserver(() => document.documentElement.style.setProperty(name, `${each.offsetHeight}px`)).observe(each);
+}
 dress();
 start();

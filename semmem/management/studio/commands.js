@@ -1,7 +1,7 @@
 // Commands to copy where there is nothing to see yet: for this address and this user, never with a token.
 
 import { may, ofUser, token } from "./api.js";
-import { button, h, toast } from "./dom.js";
+import { button, empty, h, toast } from "./dom.js";
 
 export function command(text, hint) {
   const code = h("code", {}, text);
@@ -27,5 +27,9 @@ export function curl(path, body, hint) {
 }
 
 export const added = (user) => may("write") && curl("/v1/memory", { ...(user ? { user_id: user } : ofUser()), content: "User likes oolong tea" }, "Or add one by a command");
-export const doctor = () => may("operate") && command(`semmem doctor --config config.yaml --api ${location.origin}`, "Why nothing comes through, where semmem and Envoy run:");
+export const doctor = (hint = "Why nothing comes through, where semmem and Envoy run:") => may("operate") && command(`semmem doctor --config config.yaml --api ${location.origin}`, hint);
 export const setting = (name) => command(`${name}:\n  enabled: true`, "In config.yaml:");
+// A page about one user, where none is named and nobody is known who could be.
+export const whose = (what) => (may("administer")
+  ? empty(`Whose ${what}?`, "Name a user above. Where there is none yet, say something through Envoy.", added("alice"))
+  : empty(`Whose ${what}?`, "Name a user above."));

@@ -1,8 +1,9 @@
 // One conversation: read as it went on, named, tagged, copied, removed. Whatever was said is shown as text.
 
 import { call, get, link, may, ofUser, raw } from "./api.js";
-import { button, chip, confirmed, empty, failed, field, fill, h, loading, moment, number, save, toast } from "./dom.js";
+import { button, chip, empty, failed, field, fill, h, loading, moment, number, save, toast } from "./dom.js";
 import { finder, marker } from "./find.js";
+import { leave } from "./leaving.js";
 import { message, reveal } from "./message.js";
 
 const PAGE = 50;
@@ -97,16 +98,11 @@ async function exported(kept, format, ending) {
   }
 }
 
-async function removed(kept) {
-  const sure = await confirmed("Remove this conversation?", [h("bdi", {}, `“${named(kept)}”`), ` with ${amount(kept)}. There is no way back. Memories that were learnt from it stay.`], "Remove");
-  if (!sure) return;
-  try {
-    const told = await call("DELETE", path(kept), { query: ofUser() });
-    toast(`Removed, with ${number(told.messages)} message${told.messages === 1 ? "" : "s"}.`);
-    location.hash = link("conversations");
-  } catch (error) {
-    toast(`Not removed: ${error.message}`, { kind: "bad", seconds: 10 });
-  }
+// The list that one comes back to tells what there is once it is gone.
+function removed(kept) {
+  location.hash = link("conversations");
+  const query = ofUser();
+  leave(kept.id, "Removed", named(kept), (keepalive) => call("DELETE", path(kept), { query, keepalive }), () => dispatchEvent(new Event("removed")));
 }
 
 // A page of messages, and those before and behind it as they are asked for. `go(match, text)` shows a message, from

@@ -1,9 +1,10 @@
 // What was said, word for word, where that is recorded: a list that is searched as one types. Operators see how many.
 
 import { get, link, may, ofUser, who } from "./api.js";
-import { curl, setting } from "./commands.js";
+import { curl, setting, whose } from "./commands.js";
 import { amount, conversation, named } from "./conversation.js";
 import { button, chip, choices, debounced, empty, failed, field, fill, h, loading, moment, number, shownIn, unread } from "./dom.js";
+import { isLeaving } from "./leaving.js";
 
 const PAGE = 20;
 const ANY = { q: "", project: "", tag: "", since: "" };
@@ -19,7 +20,7 @@ export function conversations(place, id, words) {
   }
   const figures = h("div"), offers = h("div"), list = h("div", { class: "list" }), heard = h("p", { class: "hidden", "aria-live": "polite" });
   if (!may("read") || !who.user) {
-    fill(place, figures, may("read") ? empty("Whose conversations?", "Name a user above.")
+    fill(place, figures, may("read") ? whose("conversations")
       : h("p", { class: "hint" }, "An operator sees how many there are. What was said is for whoever said it, and for those who may read memories."));
     if (may("operate")) shownIn(figures, async () => everybodys(await get("/v1/conversations/counts")), 1);
     return undefined;
@@ -79,19 +80,21 @@ export function conversations(place, id, words) {
   }
 
   fill(place, figures, h("div", { class: "filters four", role: "search" }, field("Search", inputs.q), field("Project", inputs.project), field("Tag", inputs.tag), field("Since", inputs.since)), offers, heard, list);
-  get("/v1/conversations/counts", ofUser()).then((told) => fill(figures, told.conversations > 0 && counted(told)), () => fill(figures, unread("The figures")));
+  const count = () => get("/v1/conversations/counts", ofUser()).then((told) => fill(figures, told.conversations > 0 && counted(told)), () => fill(figures, unread("The figures")));
   get("/v1/conversations/facets", ofUser()).then((told) => {
     choices(inputs.project, told.projects.map((each) => [each.project_id, many(each)]));
     choices(inputs.tag, told.tags.map((each) => [each.tag, many(each)]));
   }, () => fill(offers, unread("The projects and tags that there are")));
-  load();
-  return undefined;
+  const lookAgain = () => { count(); load(); };
+  lookAgain();
+  addEventListener("removed", lookAgain);
+  return () => removeEventListener("removed", lookAgain);
 }
 
 const many = (each) => `${number(each.conversations)} conversation${each.conversations === 1 ? "" : "s"}`;
 
 function item(kept, only) {
-  return h("li", { class: "memory", "data-id": kept.id },
+  return h("li", { class: "memory", "data-id": kept.id, hidden: isLeaving(kept.id) },
     h("p", { class: "content" }, h("a", { href: link("conversations", kept.id, asked.q), dir: "auto" }, named(kept))),
     h("p", { class: "marks" }, h("time", { datetime: kept.updated_at }, moment(kept.updated_at)), h("span", {}, amount(kept)),
       kept.project_id && chip(`project ${kept.project_id}`, "name"),

@@ -89,6 +89,18 @@ export function card(title, ...children) {
   return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), ...children);
 }
 
+// A table; on a phone each row is a block, in which every cell says what it is. `draw` sets its rows anew.
+export function table(label, caption, titles, rows = []) {
+  const body = h("tbody", { role: "rowgroup" });
+  const row = (cells) => h("tr", { role: "row" }, cells.map((cell, at) => h("td", { role: "cell", "data-label": titles[at] }, cell)));
+  const draw = (told) => fill(body, told.map(row));
+  draw(rows);
+  const place = h("div", { class: "scroll fold", tabIndex: 0, role: "region", "aria-label": label },
+    h("table", { role: "table" }, h("caption", { class: "hidden" }, caption),
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, titles.map((title) => h("th", { scope: "col", role: "columnheader" }, title)))), body));
+  return { place, draw };
+}
+
 export const facts = (pairs) => h("dl", { class: "facts" }, pairs.map(([name, value]) =>
   h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "number" ? number(value) : String(value ?? "") || "none"))));
 

@@ -1,7 +1,8 @@
 // What semmem runs on, whether that works, its last hour, and another embedding model. No content, no users.
 
-import { call, get, post } from "./api.js";
+import { call, get, may, ofUser, post, who } from "./api.js";
 import { chart } from "./chart.js";
+import { doctor } from "./commands.js";
 import { button, card, chip, confirmed, empty, facts, failed, fill, h, milliseconds, moment, number, shownIn, toast } from "./dom.js";
 import { work } from "./work.js";
 
@@ -18,10 +19,11 @@ export function engine(place) {
   const status = h("div"), trips = h("div"), hour = h("div"), learning = h("div", { class: "page" }), reindex = h("div"), configuration = h("div");
   const statusTold = async () => statusOf(await get("/v1/status"));
   const hourTold = async () => hourCard(await get("/v1/metrics/history"));
-  const reindexTold = () => Promise.all([get("/v1/memory/reindex"), get("/v1/status")]);
-  const loadReindex = () => shownIn(reindex, async () => reindexCard(...await reindexTold(), loadReindex), 2);
+  const reindexTold = () => get("/v1/memory/reindex");
+  const loadReindex = () => shownIn(reindex, async () => reindexCard(await reindexTold(), loadReindex), 2);
   fill(place, card("What it runs on", status, h("div", { class: "row tests" },
-    button("Test every connection", () => shownIn(trips, async () => tripsList(await get("/v1/health")), 2), { kind: "primary" })), trips),
+    button("Test every connection", () => shownIn(trips, async () => tripsList(await get("/v1/health")), 2), { kind: "primary" }),
+    may("read") && button("Test a search", () => shownIn(trips, searched, 1))), trips),
   hour, learning, reindex, configuration);
   const lookAtWork = work(learning);
   shownIn(status, statusTold, 3);
@@ -46,17 +48,17 @@ export function engine(place) {
     again(status, statusTold);
     again(reindex, async () => {
       const told = await reindexTold();
-      return (told[0].state !== "none" || reindex.querySelector(".failed")) && reindexCard(...told, loadReindex);
+      return (told.state !== "none" || reindex.querySelector(".failed")) && reindexCard(told, loadReindex);
     });
   }, EVERY_MS)];
   return () => timers.forEach(clearInterval);
 }
 
 function statusOf(told) {
-  const { store, journal, models, deployment } = told;
+  const { store, embedding, journal, models, deployment } = told;
   return [
     h("p", { class: "marks" }, Object.entries(told.components).map(([name, good]) => chip(`${name}: ${good ? "ready" : "not ready"}`, good ? "good" : "bad"))),
-    facts([["version", told.version], ["running since", moment(told.started_at)], ["store", store.backend], ["users in memory", store.hot_users], ["their memories", store.hot_memories],
+    facts([["version", told.version], ["running since", moment(told.started_at)], ["store", store.backend], ["embedded by", embedding.source], ["dimensions", embedding.dimension], ["users in memory", store.hot_users], ["their memories", store.hot_memories],
       ["journal", journal.kind], ["turns being written", journal.waiting], ["language models", models.join(", ")], ["rerank", told.rerank ? "on" : "off"], ["replicas, as configured", deployment.replicas]]),
     models.length ? null : h("p", { class: "hint" }, NO_MODEL),
   ].filter(Boolean);
@@ -64,7 +66,7 @@ function statusOf(told) {
 
 // Of a process that began lately the hour is empty on the left.
 function hourCard({ samples, samples_max, interval_s }) {
-  if (!samples.length) return card("The last hour", empty("No sample yet", `The first comes ${interval_s} seconds after the start.`));
+  if (!samples.length) return card("The last hour", empty("No sample yet", `The first comes ${interval_s} seconds after the start.`, doctor("Whether all of it works, meanwhile:")));
   const places = [...Array(samples_max - samples.length).fill(null), ...samples], newest = Date.parse(samples.at(-1).time);
   const times = places.map((sample, place) => CLOCK.format(sample ? Date.parse(sample.time) : newest - 1000 * interval_s * (samples_max - 1 - place)));
   const one = (key, name, shape, tone) => ({ name, shape, tone, values: places.map((sample) => sample?.[key] ?? null) });
@@ -77,14 +79,19 @@ function hourCard({ samples, samples_max, interval_s }) {
     chart("Memory of the process", times, [one("memory_bytes", "resident", "curve", "a")], bytes)));
 }
 
-function tripsList(told) {
-  return h("ul", { class: "trips" }, Object.entries(told.parts).map(([name, part]) => h("li", {},
-    chip(part.working ? "works" : "fails", part.working ? "good" : "bad"), h("b", {}, name), h("span", {}, part.working ? milliseconds(part.latency_ms) : part.error))));
+const trip = (name, working, said) => h("li", {}, chip(working ? "works" : "fails", working ? "good" : "bad"), h("b", {}, name), h("span", {}, said));
+const tripsList = (told) => h("ul", { class: "trips" }, Object.entries(told.parts).map(([name, part]) =>
+  trip(name, part.working, part.working ? milliseconds(part.latency_ms) : part.error)));
+
+// Of the user who is looked at, or of one of whom nothing is known: embedded, looked for and decided about as a request.
+async function searched() {
+  const began = performance.now(), told = await post("/v1/memory/preview", ofUser({ query: "What is known about my work and my home?", ...(who.bound || who.user ? {} : { user_id: "nobody" }) }));
+  return h("ul", { class: "trips" }, trip("search", !told.unembedded, `${number(told.memories.length)} candidates in ${milliseconds(performance.now() - began)}${told.unembedded ? ", by words alone" : ""}`));
 }
 
-function reindexCard(told, { embedding }, again) {
+function reindexCard(told, again) {
   const { state, changed_at: _, ...rest } = told;
-  const shown = [...Object.entries(rest).map(([key, value]) => [NAMES[key] ?? key.replaceAll("_", " "), value]), ["embedded by", embedding.source], ["dimensions", embedding.dimension]];
+  const shown = [...Object.entries(rest).map(([key, value]) => [NAMES[key] ?? key.replaceAll("_", " "), value])];
   const progress = told.users ? h("progress", { max: told.users, value: told.users_done, "aria-label": "Users whose vectors are made" }) : null;
   const act = (work) => async () => {
     try { await work(); } catch (error) { toast(error.message, { kind: "bad", seconds: 10 }); }

@@ -1,7 +1,8 @@
 // The last requests as they happen: an outcome word, how long it took, how much was put in. Never what was said.
 
 import { get, may } from "./api.js";
-import { button, chip, empty, failed, field, fill, h, loading, milliseconds, number, select, svg } from "./dom.js";
+import { doctor } from "./commands.js";
+import { button, chip, empty, failed, field, fill, h, loading, milliseconds, number, select, svg, table } from "./dom.js";
 import { kind, meaning, OUTCOMES, spoken } from "./outcomes.js";
 
 const EVERY_MS = 1000;
@@ -14,23 +15,22 @@ const BAR_HEIGHT = 48;
 let wanted = "";
 
 export function live(place) {
-  const counts = h("p", { class: "marks" }), strip = h("div"), note = h("div"), rows = h("tbody");
-  const table = h("table", {}, h("caption", { class: "hidden" }, "Requests, the newest first"),
-    h("thead", {}, h("tr", {}, ["When", "Outcome", "Took", "Memories", "Tokens"].map((title) => h("th", { scope: "col" }, title)))), rows);
-  const box = h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Requests", hidden: true }, table);
+  const counts = h("p", { class: "marks" }), strip = h("div"), note = h("div");
+  const rows = table("Requests", "Requests, the newest first", ["When", "Outcome", "Took", "Memories", "Tokens"]);
+  rows.place.hidden = true;
   let after = 0, paused = false, gone = false, untold = true, kept = [];
   const pause = button("Pause", () => { paused = !paused; pause.textContent = paused ? "Go on" : "Pause"; });
   const filter = field("Outcome", select(OUTCOMES, wanted, (value) => { wanted = value; draw(); }));
-  fill(place, h("div", { class: "row spread" }, filter, pause), counts, strip, note, box);
+  fill(place, h("div", { class: "row spread" }, filter, pause), counts, strip, note, rows.place);
   fill(note, loading(2));
 
   function draw() {
     const shown = kept.filter((one) => !wanted || one.outcome === wanted);
-    fill(rows, shown.slice(0, ROWS).map(row));
-    box.hidden = !shown.length;
+    rows.draw(shown.slice(0, ROWS).map(row));
+    rows.place.hidden = !shown.length;
     fill(counts, totals(kept).map(([word, times]) => chip(`${spoken(word)} ${number(times)}`, kind(word))));
     fill(strip, shown.length > 1 && latency(shown.slice(0, BARS)));
-    fill(note, !kept.length ? empty("Nothing yet", "Requests through Envoy appear here as they end.")
+    fill(note, !kept.length ? empty("Nothing yet", "Requests through Envoy appear here as they end.", doctor())
       : !shown.length && empty(`None ended with “${spoken(wanted)}”`, `${meaning(wanted)}.`));
   }
 
@@ -64,9 +64,9 @@ function totals(kept) {
 // One that somebody is known to have asked opens, for whoever may read what was in its prompt.
 function row(one) {
   const when = new Date(one.time).toLocaleTimeString();
-  return h("tr", {}, h("td", {}, one.id && may("read") ? h("a", { href: `#/requests//${encodeURIComponent(one.id)}` }, when) : when),
-    h("td", {}, chip(spoken(one.outcome), kind(one.outcome)), " ", h("span", { class: "hint" }, meaning(one.outcome))),
-    h("td", {}, milliseconds(one.milliseconds)), h("td", {}, number(one.memories)), h("td", {}, number(one.tokens)));
+  return [one.id && may("read") ? h("a", { href: `#/requests//${encodeURIComponent(one.id)}` }, when) : when,
+    [chip(spoken(one.outcome), kind(one.outcome)), " ", h("span", { class: "hint" }, meaning(one.outcome))],
+    milliseconds(one.milliseconds), number(one.memories), number(one.tokens)];
 }
 
 // How long the last requests waited for semmem, the newest on the right; the highest bar is the longest.

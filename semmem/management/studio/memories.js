@@ -1,7 +1,7 @@
 // What is known about somebody: figures, a list that is searched as one types, and what can be done with all of it.
 
 import { get, may, ofUser, who } from "./api.js";
-import { added } from "./commands.js";
+import { added, whose } from "./commands.js";
 import { button, choices, chip, debounced, empty, failed, field, fill, h, loading, number, percent, select, unread } from "./dom.js";
 import { memoryItem } from "./memory_item.js";
 import { tools } from "./memory_tools.js";
@@ -19,8 +19,7 @@ const known = { user: "", projects: [] };
 
 export function memories(place) {
   if (!who.user) {
-    fill(place, empty("Whose memories?", may("administer") ? "Nobody has any yet. Name a user above to add the first, or say something through Envoy." : "Name a user above.",
-      may("administer") && added("alice")));
+    fill(place, whose("memories"));
     return;
   }
   const figures = h("div", { class: "known marks", "aria-live": "polite" });

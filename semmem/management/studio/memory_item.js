@@ -3,19 +3,16 @@
 import { ApiError, call, get, link, may, ofUser } from "./api.js";
 import { changes } from "./changes.js";
 import { age, button, chip, day, field, fill, h, moment, select, shownIn, toast, unread } from "./dom.js";
+import { isLeaving, leave } from "./leaving.js";
 import { thumbs } from "./thumbs.js";
 
-const UNDO_S = 8;
 const TYPES = [["semantic", "Semantic"], ["episodic", "Episodic"], ["procedural", "Procedural"], ["reflective", "Reflective"]];
 
 const path = (memory) => `/v1/memory/${encodeURIComponent(memory.id)}`;
 
-// What is hidden and will be forgotten unless somebody undoes it: it stays hidden in a list that is drawn anew.
-const leaving = new Set();
-
 // One line; what more there is to read and to do opens below it.
 export function memoryItem(memory, changed, opened = false) {
-  const place = h("li", { class: `memory dense ${memory.status}`, "data-id": memory.id, hidden: leaving.has(memory.id) });
+  const place = h("li", { class: `memory dense ${memory.status}`, "data-id": memory.id, hidden: isLeaving(memory.id) });
   // Whose it is: another user may be looked at by the time that it is forgotten.
   const whose = ofUser();
   const more = h("div", { class: "more" }), details = h("div", { class: "details", id: `details-${memory.id}`, hidden: !opened });
@@ -78,35 +75,8 @@ export function memoryItem(memory, changed, opened = false) {
 
   function forget() {
     const lines = [...document.querySelectorAll(".memory:not([hidden]) > .line")], at = lines.indexOf(line);
-    hide(true);
+    leave(memory.id, "Forgotten", memory.content, (keepalive) => call("DELETE", path(memory), { query: whose, keepalive }), changed);
     (lines[at + 1] ?? lines[at - 1])?.focus();
-    const erase = async (keepalive) => {
-      removeEventListener("pagehide", atOnce);
-      try {
-        await call("DELETE", path(memory), { query: whose, keepalive });
-        leaving.delete(memory.id);
-        if (!keepalive) changed();
-      } catch (error) {
-        if (error.status !== 404) { hide(false); toast(`Not forgotten: ${error.message}`, { kind: "bad" }); }
-      }
-    };
-    const timer = setTimeout(() => erase(false), UNDO_S * 1000);
-    const atOnce = () => { clearTimeout(timer); erase(true); };
-    addEventListener("pagehide", atOnce);
-    toast(`Forgotten in ${UNDO_S} seconds: “${short(memory.content)}”`, {
-      seconds: UNDO_S, action: "Undo", mark: "undo",
-      act: () => { clearTimeout(timer); removeEventListener("pagehide", atOnce); hide(false)?.querySelector(".line").focus(); },
-    });
-  }
-
-  // Also where the list was drawn anew since.
-  function hide(hidden) {
-    if (hidden) leaving.add(memory.id);
-    else leaving.delete(memory.id);
-    place.hidden = hidden;
-    const here = document.querySelector(`.memory[data-id="${CSS.escape(memory.id)}"]`);
-    if (here) here.hidden = hidden;
-    return here;
   }
 
   async function release() {
@@ -134,8 +104,6 @@ export function memoryItem(memory, changed, opened = false) {
   fill(place, line, details);
   return place;
 }
-
-const short = (text) => (text.length > 60 ? `${text.slice(0, 57)}…` : text);
 
 function told(memory) {
   const said = memory.source.time ?? memory.created_at;

@@ -2,6 +2,7 @@
 // were looked at, and why each was kept or left out. Numbers are shown to whoever asks for them.
 
 import { link, ofUser, post, who } from "./api.js";
+import { whose } from "./commands.js";
 import { button, card, chip, empty, field, fill, h, milliseconds, number, select, shownIn } from "./dom.js";
 import { thumbs } from "./thumbs.js";
 
@@ -20,7 +21,7 @@ const REASONS = {
   not_active: "It is held back, or another took its place.",
   screened: "It reads like an order, or holds a secret.",
 };
-const NUMBERS = "Meaning: the cosine of question and memory, 1 at most. Words: how much they share. Score: what orders them, of both. Log-odds: how likely one is needed. There is no single cut: it is stricter after the third memory and far behind the best, and milder for a profile.";
+const NUMBERS = "Meaning: the cosine of question and memory, 1 at most. Words: how much they share. Score: what orders them, of both. Log-odds: how likely one is needed, 0 is as likely as not. One cut holds for all memories. It is lower for a profile, and where a question asks to be reminded and nothing would be shown.";
 
 const UNEMBEDDED = {
   embedder_busy: "; by words, since the embedder was too slow or has too much to do",
@@ -32,7 +33,7 @@ const shown = { numbers: false };
 
 export function playground(place) {
   if (!who.user) {
-    fill(place, empty("Whose memories?", "Name a user above."));
+    fill(place, whose("memories"));
     return;
   }
   const answer = h("div", { class: "found", "aria-live": "polite" });

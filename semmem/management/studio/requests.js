@@ -1,8 +1,8 @@
 // Why did it say that? A user's last requests: which memories were in a prompt, why, and what was learnt from the turn.
 
 import { get, link, ofUser, who } from "./api.js";
-import { doctor } from "./commands.js";
-import { button, card, chip, empty, facts, failed, field, fill, h, loading, milliseconds, moment, number, select, shownIn } from "./dom.js";
+import { doctor, whose } from "./commands.js";
+import { button, card, chip, empty, facts, failed, field, fill, h, loading, milliseconds, moment, number, select, shownIn, table } from "./dom.js";
 import { kind, meaning, OUTCOMES, spoken } from "./outcomes.js";
 import { thumbs } from "./thumbs.js";
 
@@ -14,7 +14,7 @@ let wanted = "";
 export function requests(place, id) {
   if (id) return one(place, id);
   if (!who.user && !who.bound) {
-    fill(place, empty("Whose requests?", "Name a user above."));
+    fill(place, whose("requests"));
     return undefined;
   }
   const found = h("div", { "aria-live": "polite" });
@@ -30,12 +30,9 @@ function listed(found) {
     return wanted ? empty(`None ended with “${spoken(wanted)}”`, `${meaning(wanted)}.`)
       : empty("No request yet", "Those that come through Envoy for this user are listed here. This process keeps the last 1,000 of all users, as long as it runs; another replica has its own.", doctor());
   }
-  return h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Requests" },
-    h("table", {}, h("caption", { class: "hidden" }, "Requests, the newest first"),
-      h("thead", {}, h("tr", {}, ["When", "Outcome", "Took", "Memories", "Tokens", "Model"].map((title) => h("th", { scope: "col" }, title)))),
-      h("tbody", {}, found.map((each) => h("tr", {}, h("td", {}, h("a", { href: link("requests", each.id) }, moment(each.time))),
-        h("td", {}, chip(spoken(each.outcome), kind(each.outcome))), h("td", {}, milliseconds(each.milliseconds)), h("td", {}, number(each.memories)),
-        h("td", {}, number(each.tokens)), h("td", {}, each.model || "unknown"))))));
+  return table("Requests", "Requests, the newest first", ["When", "Outcome", "Took", "Memories", "Tokens", "Model"], found.map((each) => [
+    h("a", { href: link("requests", each.id) }, moment(each.time)), chip(spoken(each.outcome), kind(each.outcome)), milliseconds(each.milliseconds),
+    number(each.memories), number(each.tokens), each.model || "unknown"])).place;
 }
 
 function one(place, id) {
@@ -50,7 +47,7 @@ function one(place, id) {
     try {
       const told = await get(`/v1/requests/${encodeURIComponent(id)}`);
       if (gone) return; // whoever went on looks at another page's user
-      whose(told.user_id, id);
+      lookAt(told.user_id, id);
       back.href = link("requests");
       fill(body, summary(told), prompt(told), learnt(told));
       body.querySelector("h2").focus({ preventScroll: true });
@@ -61,7 +58,7 @@ function one(place, id) {
 }
 
 // Whoever came here by the request alone looks at its user from here on.
-function whose(user, id) {
+function lookAt(user, id) {
   if (who.bound) return;
   who.user = user;
   const picker = document.getElementById("user");

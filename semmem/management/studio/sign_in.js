@@ -1,7 +1,7 @@
 // By a token of semmem's or the gateway's JSON Web Token; without either where a proxy in front says who somebody is.
 
 import { token } from "./api.js";
-import { button, fill, h } from "./dom.js";
+import { fill, h } from "./dom.js";
 
 export function signIn(place, problem, done) {
   const input = h("input", { type: "password", id: "token", autocomplete: "off", required: true, spellcheck: "false", "aria-describedby": "token-hint" });
@@ -17,9 +17,10 @@ export function signIn(place, problem, done) {
   h("p", {}, "What semmem remembers, of whom, and why."),
   problem && h("p", { class: "failed", role: "alert" }, problem.message),
   h("label", { for: "token" }, "Token"), input,
-  h("p", { class: "hint", id: "token-hint" }, "The administrator's, one that “semmem token create” made, or your gateway's JSON Web Token. It is kept for this tab alone."),
+  h("p", { class: "hint", id: "token-hint" }, "The administrator's is listeners.api.admin_token in config.yaml. Others are made by “semmem token create”, or are your gateway's JSON Web Token. It is kept for this tab alone."),
   h("button", { class: "button primary", type: "submit" }, "Sign in"),
-  button("My proxy says who I am", () => done({ trusted: true }), { kind: "quiet" }));
+  h("button", { type: "button", class: "button quiet", onclick: () => done({ trusted: true }), "aria-describedby": "proxy-hint" }, "Use my proxy's sign-in"),
+  h("p", { class: "hint", id: "proxy-hint" }, "For where a proxy in front of semmem says in a header who you are (listeners.api.trusted_headers): no token is needed."));
   fill(place, form);
   input.focus();
 }

@@ -1,9 +1,9 @@
 // How much is asked, of which models, and what it costs. Figures only: no content, users as digests.
 
-import { get, may, who } from "./api.js";
+import { get, link, may, who } from "./api.js";
 import { chart } from "./chart.js";
 import { doctor, setting } from "./commands.js";
-import { card, empty, field, fill, h, milliseconds, number, percent, select, shownIn, svg } from "./dom.js";
+import { card, empty, field, fill, h, milliseconds, number, percent, select, shownIn, svg, table } from "./dom.js";
 
 const HOUR_MS = 3_600_000, DAY_MS = 24 * HOUR_MS;
 const WEEKS = 53;
@@ -54,17 +54,20 @@ function page(told, over) {
   return [
     told.recording ? null : h("p", { class: "hint" }, "Recording is off: these are figures of earlier."),
     h("div", { class: "figures" },
+      figure(number(total.requests), "requests"), figure(number(total.tokens_in), "tokens in"), figure(number(total.tokens_out), "tokens out"),
+      figure(share(total), total.cached_share === null ? "prompt tokens cached: no provider reported it" : "prompt tokens cached"),
+      figure(number(total.errors), "without a whole answer"), figure(total.mean_duration_ms === null ? "unknown" : duration(total.mean_duration_ms), "mean time to the whole answer")),
+    total.estimated > 0 && h("p", { class: "hint" }, `Tokens of ${number(total.estimated)} requests are estimated.`),
+    h("p", { class: "marks" }, "The last ones, one by one:", may("read") && h("a", { href: link("requests") }, "Requests"), may("operate") && h("a", { href: link("live") }, "Live")),
+    card(over.by === "hour" ? "By the hour" : "By the day", h("div", { class: "charts" }, charts(over)), asTable(over)),
+    over.by === "day" && card("Activity", heatMap(told.activity)),
+    h("div", { class: "figures" },
       figure(date(told.started), "started"), figure(number(told.days_active), "days active"),
       figure(date(told.most_active_day.day), `most active day: ${number(told.most_active_day.requests)} requests`),
       figure(days(told.longest_streak), "longest streak"), figure(number(told.sessions), "sessions"), figure(number(told.messages), "messages"),
       figure(number(told.tokens), "tokens"), figure(number(told.projects), "projects"),
-      figure(share(total), total.cached_share === null ? "prompt tokens cached: no provider reported it" : "prompt tokens cached"),
       figure(money(total.cost, told.currency), total.unpriced ? `cost; ${number(total.unpriced)} requests have no price` : "cost"),
       figure(money(told.cost_saved, told.currency), told.compared_with ? `saved, compared with ${told.compared_with}` : "saved: nothing to compare with")),
-    h("p", { class: "hint" }, `${number(total.requests)} requests, ${number(total.errors)} of them without a whole answer; ${number(total.tokens_in)} tokens in, ${number(total.tokens_out)} out`,
-      total.estimated ? `, in ${number(total.estimated)} requests estimated.` : "."),
-    card(over.by === "hour" ? "By the hour" : "By the day", h("div", { class: "charts" }, charts(over)), asTable(over)),
-    over.by === "day" && card("Activity", heatMap(told.activity)),
     h("div", { class: "cards" },
       card("Top models", top(told.models, "model", told.currency)), card("Providers", top(told.providers, "provider", told.currency)),
       told.top_projects.length > 0 && card("Projects", top(told.top_projects, "project", told.currency))),
@@ -125,10 +128,7 @@ const COLUMNS = ["Requests", "Errors", "Tokens in", "Tokens out", "Prompt tokens
 function asTable({ by, groups, currency }) {
   const name = by === "hour" ? "Hours with requests" : "Days with requests";
   const rows = groups.toReversed().map((group) => [(by === "hour" ? HOUR : DATE).format(Date.parse(group[by])), number(group.requests), number(group.errors), number(group.tokens_in), number(group.tokens_out), share(group), duration(group.mean_duration_ms), money(group.cost, currency)]);
-  return h("details", {}, h("summary", {}, "The same as a table"), h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": name },
-    h("table", {}, h("caption", { class: "hidden" }, `${name}, the latest first`),
-      h("thead", {}, h("tr", {}, [by === "hour" ? "Hour" : "Day", ...COLUMNS].map((title) => h("th", { scope: "col" }, title)))),
-      h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell))))))));
+  return h("details", {}, h("summary", {}, "The same as a table"), table(name, `${name}, the latest first`, [by === "hour" ? "Hour" : "Day", ...COLUMNS], rows).place);
 }
 
 function top(entries, name, currency) {

@@ -66,6 +66,17 @@ def test_no_page_names_another_place() -> None:
         assert "innerHTML" not in text, name
 
 
+def test_type_and_space_are_of_one_scale_each() -> None:
+    """Of sizes and spaces no rule has a number of its own."""
+    sheet = bytes(files()["studio.css"].body).decode()
+    assert len(set(re.findall(r"(--text-\w+): ", sheet))) <= 6
+    assert len(set(re.findall(r"(--space-\w+): ", sheet))) <= 8
+    told = re.findall(r"[{;\s]((?:font-size|font|row-gap|gap|padding[a-z-]*|margin[a-z-]*): [^;}]+)", sheet)
+    assert len(told) > 150
+    assert [rule for rule in told if re.search(r"[1-9]0*(rem|em|px)", rule)] == []
+    assert set(re.findall(r"var\((--(?:text|space)-\w+)", sheet)) == set(re.findall(r"(--(?:text|space)-\w+): ", sheet))
+
+
 @pytest.mark.parametrize(
     "path", ["/studio/nothing.js", "/studio/../v1/memory", "/studio/%2e%2e/door.py", "/studio/a/b"]
 )

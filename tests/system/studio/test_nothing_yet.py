@@ -62,14 +62,23 @@ def test_the_command_of_the_conversations_imports_one(home: House, tab: Studio) 
     assert len(listed) == 1
 
 
-@pytest.mark.parametrize("page", ["requests", "everybody", "usage"])
+@pytest.mark.parametrize("page", ["requests", "everybody", "usage", "live"])
 def test_why_nothing_comes_through_is_asked_of_this_semmem(home: House, tab: Studio, page: str) -> None:
     nobody: Any = {"users": [], "next_after": None, "memory_switches": {}, "aliases": {}, "last_seen": {}}
     tab.page.route("**/v1/users?*", lambda route: route.fulfill(json=nobody))
     unused: Any = {"total": {"requests": 0}, "recording": True}
     tab.page.route("**/v1/usage/summary*", lambda route: route.fulfill(json=unused))
+    tab.page.route("**/v1/activity?*", lambda route: route.fulfill(json={"requests": [], "last": 0}))
     tab.sign_in(at=f"#/{page}/nobody-who-asked")
     assert copied(tab) == f"semmem doctor --config config.yaml --api {home.semmem.api_url}"
+
+
+@pytest.mark.parametrize("page", ["memories", "conversations", "playground", "requests"])
+def test_where_nobody_is_known_the_command_adds_the_first(home: House, tab: Studio, page: str) -> None:
+    tab.page.route("**/v1/memories?*", lambda route: route.fulfill(json={"memories": []}))
+    tab.sign_in(at=f"#/{page}")
+    expect(tab.page.get_by_text("Whose")).to_be_visible()
+    assert '-d \'{"user_id":"alice"' in copied(tab)
 
 
 @pytest.mark.parametrize(("page", "asked"), [("usage", "usage/summary*"), ("conversations", "conversations?*")])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
 from tests.support.harness import House, eventually
 from tests.system.studio.conftest import PATIENCE_MS, Studio, opened
@@ -123,8 +123,17 @@ def test_the_engine_shows_and_tries_its_parts(studio: Studio) -> None:
     page.get_by_role("button", name="Test every connection").click()
     expect(page.locator(".trips li")).to_have_count(3)
     expect(page.locator(".trips .bad")).to_have_count(0)
+    expect(page.get_by_role("region", name="What it runs on")).to_contain_text("embedded bylocal")
+    page.get_by_role("button", name="Test a search").click()
+    expect(page.locator(".trips li")).to_contain_text(["search"])
+    expect(page.locator(".trips li")).to_contain_text("candidates in")
+    page.route(
+        "**/v1/memory/preview", lambda route: route.fulfill(json={"memories": [], "unembedded": "embedder_down"})
+    )
+    page.get_by_role("button", name="Test a search").click()
+    expect(page.locator(".trips li")).to_contain_text("fails")
     page.get_by_text("Configuration in effect").click()
-    expect(page.locator("pre")).to_contain_text("listeners")
+    expect(page.locator("pre").last).to_contain_text("listeners")
 
 
 CHARTS = (
@@ -203,6 +212,7 @@ def test_the_engine_says_that_there_is_no_sample_yet_and_then_that_the_hour_cann
     page.route(history, lambda route: route.fulfill(json=an_hour() | {"samples": []}))
     studio.sign_in(at="#/engine")
     expect(page.get_by_text("The first comes 20 seconds after the start.")).to_be_visible()
+    expect(page.get_by_role("region", name="The last hour").locator("code")).to_contain_text("semmem doctor")
     page.unroute(history)
     page.route(history, lambda route: route.abort())
     expect(page.get_by_text("No sample yet")).to_be_hidden(timeout=4 * PATIENCE_MS)
@@ -291,6 +301,20 @@ def test_a_reader_cannot_change_anything(home: House, studio: Studio, person: st
         assert studio.page.get_by_role("button", name=name).count() == 0
 
 
+def test_signing_in_says_where_a_token_is_and_when_none_is_needed(studio: Studio) -> None:
+    page = studio.page
+    page.goto(f"{studio.url}/studio/")
+    told = page.get_by_label("Token")
+    expect(told).to_have_accessible_description(
+        re.compile("listeners.api.admin_token .*semmem token create", re.DOTALL)
+    )
+    button = page.get_by_role("button", name="Use my proxy's sign-in")
+    expect(button).to_have_accessible_description(re.compile("listeners.api.trusted_headers"))
+    button.click()
+    expect(page.get_by_role("alert")).to_contain_text("does not know")
+    studio.troubles.clear()  # the browser tells of an answer of 401
+
+
 def test_a_wrong_token_is_told_so(studio: Studio) -> None:
     studio.sign_in("nobody's token")
     expect(studio.page.get_by_role("alert")).to_contain_text("does not know this token")
@@ -345,7 +369,7 @@ def test_live_shows_requests_once_there_are_any_and_that_semmem_is_back(studio: 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [320, 390, 1280, 2560])
 def test_pages_have_no_fault_that_axe_finds(
     home: House, browser: Browser, person: str, scheme: str, width: int, shots: Path | None
 ) -> None:
@@ -405,6 +429,76 @@ def test_a_keyboard_is_enough(studio: Studio, person: str) -> None:
     page.get_by_role("button", name="Save").focus()
     page.keyboard.press("Enter")
     expect(page.locator(".memory", has_text="Oslo")).to_be_visible()
+
+
+def test_a_keyboard_is_enough_for_everybody_and_requests(home: House, studio: Studio, person: str) -> None:
+    """Reached, opened and left without a mouse."""
+    home.chat(person, "What's my budget for the trip?")
+    studio.sign_in(at=f"#/memories/{person}")
+    page, press = studio.page, studio.page.keyboard.press
+
+    def heading(name: str) -> None:
+        expect(page.get_by_role("heading", level=1, name=name)).to_be_visible()
+
+    def tab_to(target: Locator, most: int = 60) -> None:
+        target.wait_for()
+        for _ in range(most):
+            if target.evaluate("each => each === document.activeElement"):
+                return
+            press("Tab")
+        raise AssertionError("Tab does not come to it")
+
+    tab_to(page.get_by_role("navigation").get_by_role("link", name="Everybody"))
+    press("Enter")
+    heading("Everybody")
+    tab_to(page.get_by_label("Search", exact=True))
+    page.keyboard.type(person)
+    expect(page.locator("tbody tr")).to_have_count(1)
+    tab_to(page.get_by_role("link", name=f"Requests of {person}"))
+    press("Enter")
+    heading("Requests")
+    tab_to(page.locator("tbody tr").get_by_role("link"))
+    press("Enter")
+    expect(page.get_by_role("heading", level=2, name="injected")).to_be_focused()
+    press("Shift+Tab")
+    expect(page.get_by_role("link", name="All requests")).to_be_focused()
+    press("Enter")
+    expect(page.get_by_label("Outcome")).to_be_visible()
+    tab_to(page.get_by_role("navigation").get_by_role("link", name="Everybody"))
+    press("Enter")
+    heading("Everybody")
+
+
+@pytest.mark.parametrize("width", [320, 390])
+@pytest.mark.parametrize("name", ["Live", "Requests"])
+def test_no_cell_is_cut_off_on_a_phone(home: House, studio: Studio, name: str, width: int) -> None:
+    person = "whoever-has-a-phone"
+    home.chat(person, "What's my budget for the trip?")
+    studio.page.set_viewport_size({"width": width, "height": 800})
+    studio.sign_in(at=f"#/{name.lower()}/{person}")
+    cells = studio.page.get_by_role("cell")
+    expect(cells.first).to_be_visible()
+    outside = """(each, width) => each.map((one) => one.getBoundingClientRect())
+        .filter((box) => box.left < 0 || box.right > width || !box.height)"""
+    assert cells.evaluate_all(outside, width) == []
+    assert studio.page.evaluate("(box => box.scrollWidth <= box.clientWidth)(document.querySelector('.fold'))")
+    tokens = studio.page.get_by_role("row").nth(1).get_by_role("cell").nth(4)
+    assert tokens.evaluate("each => getComputedStyle(each, '::before').content") == '"Tokens"'
+
+
+def test_what_a_toast_would_cover_on_a_phone_can_be_moved_above_it(studio: Studio, person: str) -> None:
+    page = studio.page
+    page.set_viewport_size({"width": 390, "height": 600})
+    studio.sign_in(at=f"#/memories/{person}")
+    expect(page.locator(".memory")).to_have_count(6)
+    page.locator(".line").first.press("Delete")
+    page.locator(".line:visible").nth(1).press("Delete")
+    expect(page.locator(".toast")).to_have_count(2)
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    last, toasts = (page.locator(each).last.bounding_box() for each in (".page > *", "#toasts"))
+    assert last
+    assert toasts
+    assert last["y"] + last["height"] <= toasts["y"]
 
 
 def test_the_first_paint_comes_within_a_second(studio: Studio, person: str) -> None:
