@@ -4,23 +4,11 @@
 import { link, ofUser, post, who } from "./api.js";
 import { whose } from "./commands.js";
 import { button, card, chip, empty, field, fill, h, milliseconds, number, select, shownIn } from "./dom.js";
+import { reason } from "./outcomes.js";
 import { thumbs } from "./thumbs.js";
 
 const STRATEGIES = [["", "As configured"], ["hybrid", "Meaning and words"], ["semantic", "Meaning"], ["keyword", "Words"], ["recent", "The newest"]];
 
-// Why one is in the prompt, or not.
-const REASONS = {
-  kept: "It may help with this question.",
-  correction: "It holds now, in place of what the prompt says already.",
-  conversation: "The question asks for a former conversation, and this is one.",
-  budget: "No room left in the token budget.",
-  limit: "More memories than a request may have; others fit better.",
-  below_threshold: "It does not seem to help with this question.",
-  near_duplicate: "It says the same as one that is in the prompt.",
-  already_said: "The conversation says it already.",
-  not_active: "It is held back, or another took its place.",
-  screened: "It reads like an order, or holds a secret.",
-};
 const NUMBERS = "Meaning: the cosine of question and memory, 1 at most. Words: how much they share. Score: what orders them, of both. Log-odds: how likely one is needed, 0 is as likely as not. One cut holds for all memories. It is lower for a profile, and where a question asks to be reminded and nothing would be shown.";
 
 const UNEMBEDDED = {
@@ -123,7 +111,7 @@ function candidates(memories, request) {
     h("ol", { class: "candidates" }, memories.map((memory) => h("li", { class: memory.kept ? "kept" : "cut" },
       h("p", { class: "content", dir: "auto" }, memory.content),
       h("p", { class: "marks" }, chip(memory.kept ? "kept" : "left out", memory.kept ? "good" : ""), memory.in_prompt && chip("in the prompt already"), chip(memory.type, memory.type),
-        !(memory.in_prompt && memory.reason === "kept") && h("span", {}, REASONS[memory.reason] ?? memory.reason.replaceAll("_", " ")),
+        !(memory.in_prompt && memory.reason === "kept") && h("span", {}, reason(memory.reason)),
         memory.keyword > 0 && h("span", {}, "Shares words with the question.")),
       counted(h("dl", { class: "bars" }, bar("meaning", memory.cosine, memory.cosine), bar("words", memory.keyword, memory.keyword / most), bar("score", memory.score, memory.score / best)),
         h("p", { class: "hint" }, `${memory.tokens} tokens${odds(memory.log_odds)}`)),

@@ -3,7 +3,7 @@
 import { get, link, ofUser, who } from "./api.js";
 import { doctor, whose } from "./commands.js";
 import { button, card, chip, empty, facts, failed, field, fill, h, loading, milliseconds, moment, number, select, shownIn, table } from "./dom.js";
-import { kind, meaning, OUTCOMES, spoken } from "./outcomes.js";
+import { kind, meaning, OUTCOMES, reason, spoken } from "./outcomes.js";
 import { thumbs } from "./thumbs.js";
 
 const SHOWN = 100;
@@ -49,7 +49,7 @@ function one(place, id) {
       if (gone) return; // whoever went on looks at another page's user
       lookAt(told.user_id, id);
       back.href = link("requests");
-      fill(body, summary(told), prompt(told), learnt(told));
+      fill(body, summary(told), prompt(told), leftOut(told), learnt(told));
       body.querySelector("h2").focus({ preventScroll: true });
     } catch (error) {
       if (!gone) fill(body, error.status === 404 ? empty("No such request", PASSED) : failed(error, read));
@@ -68,7 +68,7 @@ function lookAt(user, id) {
 
 function summary(told) {
   const known = [["When", moment(told.time)], ["Its id", told.id], ["API", told.api], ["Model asked for", told.model || "unknown"], ["Took, in semmem", milliseconds(told.milliseconds)],
-    ["Added to the prompt", `${number(told.tokens)} tokens`], ["Project", told.project_id], ["Session", told.session_id]];
+    ["Added to the prompt", `${number(told.tokens)} tokens`], ["Taken to be about", told.purpose], ["Project", told.project_id], ["Session", told.session_id]];
   return h("section", { class: "card", "aria-label": "How it ended" },
     h("h2", { tabIndex: -1 }, chip(spoken(told.outcome), kind(told.outcome)), ` ${meaning(told.outcome)}`),
     facts(known.filter(([, value]) => value)));
@@ -91,6 +91,12 @@ function why(memory) {
   if (!memory.is_new) return "an earlier request of the session was shown it, and it stays in the prompt";
   if (memory.log_odds === null) return "found for this request";
   return memory.log_odds >= 0 ? "found for this request: probably needed" : memory.log_odds >= -1.5 ? "found for this request: may well help" : "found for this request: on the chance that it helps";
+}
+
+function leftOut(told) {
+  return told.left_out.length > 0 && card("Left out", h("ol", { class: "candidates" }, told.left_out.map((memory) =>
+    h("li", {}, h("p", { class: "content", dir: "auto" }, memory.content), h("p", { class: "marks" }, chip(memory.type, memory.type), h("span", {}, reason(memory.reason)))))),
+  h("p", { class: "hint" }, "The best of what was near enough. The Playground has every candidate."));
 }
 
 function learnt(told) {

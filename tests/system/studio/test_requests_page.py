@@ -39,6 +39,18 @@ def test_a_request_tells_what_was_in_its_prompt_and_what_was_learnt(home: House,
     expect(page.get_by_text("None ended with “timeout”")).to_be_visible()
 
 
+def test_a_request_tells_what_was_left_out_and_why(home: House, studio: Studio, person: str) -> None:
+    request_id = f"left out for {person}"
+    home.chat(person, QUESTION, headers={"x-request-id": request_id})
+    told = home.semmem.api("GET", f"/v1/requests/{request_id}")
+    left = told["in_prompt"][0] | {"content": "User owns a kayak", "reason": "limit"}
+    studio.page.route("**/v1/requests/left*", lambda route: route.fulfill(json=told | {"left_out": [left]}))
+    studio.sign_in(at=f"#/requests/{person}/{request_id}")
+    page = studio.page
+    expect(page.get_by_role("region", name="Left out")).to_contain_text("User owns a kayak")
+    expect(page.get_by_role("region", name="Left out")).to_contain_text("others fit better")
+
+
 def test_a_row_of_live_opens_its_request_and_its_users_pages(home: House, studio: Studio, person: str) -> None:
     home.chat(person, QUESTION)
     home.chat(person, "Thanks!")
