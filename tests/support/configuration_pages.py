@@ -81,9 +81,17 @@ RESTART = "*Restart.* "
 def names_page() -> str:
     """The whole of docs/names.md."""
     parts = [_INTRODUCTION]
-    for kind, rows in groupby(NAMES, key=lambda name: name.kind):
+    for kind, named in groupby(NAMES, key=lambda name: name.kind):
+        rows = list(named)
+        same = [row for row in rows if row.name == row.becomes and row.note == "the same"]
         parts += [f"## {kind.capitalize()}s", ""]
-        parts += ["| name | from | here | |", "|---|---|---|---|", *(_name_row(row) for row in rows), ""]
+        if same:
+            parts += [
+                f"{same[0].origin}'s that are called the same here: {', '.join(f'`{row.name}`' for row in same)}.",
+                "",
+            ]
+        others = (_name_row(row) for row in rows if row not in same)
+        parts += ["| name | from | here | |", "|---|---|---|---|", *others, ""]
     return "\n".join(parts)
 
 
