@@ -69,6 +69,7 @@ taken as the key beside it; one that means nothing is refused by its name, with 
 - Two names for one thing with different values are refused, with both names.
 - Headers that name the user are believed only where the configuration names them (in lower case), like any other.
 - `semmem check` says which variables of other systems it obeys.
+- What semmem does otherwise than they, and why: [decision 50](decisions/0050-where-semmem-differs.md).
 
 `python -m tests.support.configuration_pages names` prints this page from the table in the code.
 """
