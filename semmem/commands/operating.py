@@ -52,10 +52,17 @@ def shown_alias(told: Told) -> Iterator[str]:
     yield one_line(told["alias"] or "no alias")
 
 
+def status(api: Api, _given: argparse.Namespace) -> Any:
+    return api.call("GET", "/v1/health") | {"embedding": api.call("GET", "/v1/status")["embedding"]}
+
+
 def shown_status(told: Told) -> Iterator[str]:
-    """A line for each part, and what they come to."""
+    """A line for each part, how often a vector was kept, and what they come to."""
     for name, part in told["parts"].items():
         yield f"{name:10} {part['error'] or 'works'}, {part['latency_ms']} ms"
+    if kept := told["embedding"].get("cache"):
+        asked = kept["hits"] + kept["misses"]
+        yield f"{'vectors':10} {kept['entries']} kept, {kept['hits']} of {asked} texts among them"
     yield "works" if told["working"] else "does not work"
 
 

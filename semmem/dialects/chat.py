@@ -1,4 +1,4 @@
-"""The OpenAI chat-completions API: ``POST /v1/chat/completions``, as OpenAI, Azure, vLLM and others speak it."""
+"""The OpenAI chat-completions API: ``POST /v1/chat/completions``, as OpenAI, vLLM and others speak it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAI Responses API: ``POST /v1/responses``, as OpenAI, Azure, vLLM and others speak it.
+"""The OpenAI Responses API: ``POST /v1/responses``, as OpenAI, vLLM and others speak it.
 
 A request is a list of items (messages, calls of tools, their outputs, reasoning) and perhaps ``instructions``. The API
 does not carry instructions over to the next response of a chain, so every request gets the injection of its own.

@@ -201,12 +201,12 @@ async def authenticate(rules: AccessRules, head: RequestHead) -> Caller:
     return Caller(CallerRole.USER, user)
 
 
-def user_for(caller: Caller, asked_for: str | None, act: Act) -> str:
-    """The user whose memories this call may touch in this way. Raises Denied."""
+def user_for(caller: Caller, asked_for: str | None, act: Act, place: str) -> str:
+    """The user whose memories this call may touch in this way, asked for in the call's ``place``. Raises Denied."""
     caller.must(act)
     if caller.user is None:
         if not asked_for:
-            raise Denied("MISSING_USER_ID", "a call that is bound to no user needs user_id")
+            raise Denied("MISSING_USER_ID", f"this caller is bound to no user: name one as user_id in the {place}")
         return asked_for
     if asked_for and asked_for != caller.user:
         raise Denied("NOT_FOUND", "no such memory")

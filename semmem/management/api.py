@@ -200,7 +200,7 @@ def create_api(
     @api.post("/v1/sessions/{session_id:path}/end", status_code=202, **refuses(*OF_USER))
     async def end_session(request: Request, session_id: str, end: EndSession | None = None) -> SessionEnded:
         """Learn from what was said in it now, rather than when it has been quiet for long enough."""
-        user = may(request, end.user_id if end else None, Act.WRITE)
+        user = may(request, end.user_id if end else None, Act.WRITE, place="body")
         session = bounded(session_id) or ""
         return {"success": True, "turns": await memories.records.end_session(user, session, now=memories.clock())}
 

@@ -38,12 +38,36 @@ class StoreStatus(TypedDict):
     reindex: str
 
 
+class CacheStatus(TypedDict):
+    """Since the start: texts whose vector was kept, texts whose vector was not, and how many are kept now."""
+
+    hits: int
+    misses: int
+    entries: int
+
+
 class EmbeddingStatus(TypedDict):
     """``signature``: of the model that vectors are of."""
 
     source: str
     signature: str
     dimension: int
+    cache: CacheStatus | None
+
+
+class EmbeddingProvider(TypedDict):
+    """A source of vectors. ``available``: it is on this machine, or has an address; whether that answers is a round
+    trip's to say. ``active``: it makes the vectors of this process."""
+
+    name: str
+    model: str
+    configured: bool
+    available: bool
+    active: bool
+
+
+class EmbeddingProviders(TypedDict):
+    providers: list[EmbeddingProvider]
 
 
 class JournalStatus(TypedDict):
@@ -211,13 +235,15 @@ class ListedUsers(KnownUsers, Protocol):
 class Engine:
     """What the routes ask. ``status``: plain JSON values, none of them of a user. ``parts``: by name, one cheap round
     trip each; raises SemmemError where it fails. ``configuration``: as it is in effect, secrets redacted. ``users``:
-    whoever has memories in the store or may have some, sorted. ``known``: those whom the journal knows."""
+    whoever has memories in the store or may have some, sorted. ``known``: those whom the journal knows. ``providers``:
+    sources of vectors."""
 
     status: Callable[[], EngineStatus]
     parts: Mapping[str, Tried]
     configuration: Callable[[], Mapping[str, Any]]
     users: Callable[[], Awaitable[Sequence[str]]]
     known: ListedUsers
+    providers: Callable[[], Awaitable[list[EmbeddingProvider]]]
 
 
 def engine_routes(engine: Engine, samples: Samples, *, switches: Switches | None = None) -> APIRouter:
@@ -235,6 +261,11 @@ def engine_routes(engine: Engine, samples: Samples, *, switches: Switches | None
         parts = {name: await _round_trip(tried) for name, tried in engine.parts.items()}
         slowest = max((part["latency_ms"] for part in parts.values()), default=0.0)
         return {"working": all(part["working"] for part in parts.values()), "latency_ms": slowest, "parts": parts}
+
+    @routes.get("/v1/embedding/providers", **needs(Act.OPERATE))
+    async def get_embedding_providers() -> EmbeddingProviders:
+        """Where vectors can come from, and where they come from."""
+        return {"providers": await engine.providers()}
 
     @routes.get("/v1/metrics/history", **needs(Act.OPERATE))
     async def get_metrics_history() -> HistoryShown:

@@ -105,7 +105,7 @@ class NewMemory(Body):
     importance: Number = Field(default=0.5, ge=0, le=1)
     expires_at: Moment | None = None
     override_screen: Switch = False
-    merge_metadata: Switch = Field(default=False, description="with a key that is known: over the metadata it has")
+    merge_metadata: Switch = Field(default=True, description="with a key that is known: over the metadata it has")
 
 
 class ChangedMemory(Body):
@@ -194,7 +194,7 @@ class Memories:
 
     async def create(self, scope: Scope, new: NewMemory, admitted: Admitted | None = None) -> Memory:
         """Store what the API was told; the same user and key is the same memory in a new version, with the metadata it
-        had where ``merge_metadata`` and nothing else is told. Raises Denied where both together are beyond the limits.
+        had where ``merge_metadata`` says so. Raises Denied where both together are beyond the limits.
         ``admitted``: what the write screen says of the content. One after another for each user; what an erasure meets
         on its way is written after it."""
         admitted = admitted or Admitted(new.content)

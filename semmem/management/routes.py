@@ -185,9 +185,10 @@ def needs(act: Act, *codes: str) -> dict[str, Any]:
     return {**refuses("FORBIDDEN", *codes), "dependencies": [Depends(allowed)]}
 
 
-def may(request: Request, asked_for: str | None, act: Act) -> str:
-    """The user whose memories a call may touch in this way, given the one that it names. Raises Denied."""
-    user = user_for(request.scope[CALLER], asked_for, act)
+def may(request: Request, asked_for: str | None, act: Act, *, place: str = "query") -> str:
+    """The user whose memories a call may touch in this way, given the one that it names in this place. Raises
+    Denied."""
+    user = user_for(request.scope[CALLER], asked_for, act, place)
     request.scope[TOUCHED].add(user)
     return user
 
@@ -195,7 +196,7 @@ def may(request: Request, asked_for: str | None, act: Act) -> str:
 def scope_in(body: Body, request: Request, act: Act) -> Scope:
     """The scope that a body names, of a user whom the caller may touch in this way. Raises Denied."""
     told = dict(body)
-    user = may(request, told["user_id"], act)
+    user = may(request, told["user_id"], act, place="body")
     return Scope(user, told.get("project_id"), told.get("agent_id"), told.get("session_id"))
 
 

@@ -1,5 +1,6 @@
 """What turns texts into vectors."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -62,6 +63,15 @@ def unit(row: npt.NDArray[np.float32]) -> Vector:
     return vector
 
 
+@dataclass
+class CacheUse:
+    """Of the vectors that are kept: texts that were among them, texts that were not, and how many there are."""
+
+    hits: int = 0
+    misses: int = 0
+    entries: int = 0
+
+
 class EmbedderWrapper:
     """An Embedder that passes every call on to the one inside. The only class that does nothing but that, so that a
     subclass says only what it does differently."""
@@ -88,3 +98,13 @@ class EmbedderWrapper:
 
     def at_hand(self, text: str) -> Vector | None:
         return self._embedder.at_hand(text)
+
+    @property
+    def cache_use(self) -> CacheUse | None:
+        """Of the cache further in; None: there is none."""
+        return cache_use(self._embedder)
+
+
+def cache_use(embedder: Embedder) -> CacheUse | None:
+    """Of its cache; None: it has none."""
+    return embedder.cache_use if isinstance(embedder, EmbedderWrapper) else None

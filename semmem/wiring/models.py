@@ -20,6 +20,7 @@ from semmem.backends.models.rerank import HttpReranker
 from semmem.config.backends_section import MULTILINGUAL, EmbeddingSection, ExternalModel, RerankSection
 from semmem.config.settings import Settings
 from semmem.config.surroundings import TORCH_LIBRARY, WITHOUT_A_MODEL
+from semmem.management.engine_api import EmbeddingProvider
 from semmem.ports.embedder import Embedder
 from semmem.ports.errors import EmbedderError
 from semmem.ports.models import Reranker, ServedModel
@@ -78,6 +79,31 @@ def _is_here(rules: EmbeddingSection) -> bool:
         return not is_missing(rules.model) and resolve_weights(rules.model).local
     except EmbedderError:
         return True
+
+
+_SOURCE_OF = {"openai": "remote", "static": "static", "none": "none"}
+"""What a signature begins with; any other is a model in this process."""
+
+
+def providers(rules: EmbeddingSection, signature: str) -> list[EmbeddingProvider]:
+    """Where vectors can come from. ``signature``: of those that are made. Blocking."""
+    active = _SOURCE_OF.get(signature.partition("/")[0], "local")
+    wanted = {"remote", "local", "static"} if rules.source == "auto" else {rules.source}
+    has_table = bool(rules.static_dir) and Path(rules.static_dir).is_dir()
+    return [
+        {
+            "name": name,
+            "model": model,
+            "configured": name in wanted and bool(model),
+            "available": is_there,
+            "active": name == active,
+        }
+        for name, model, is_there in (
+            ("remote", rules.remote.model, bool(rules.remote.url)),
+            ("local", rules.model, _is_here(rules)),
+            ("static", rules.static_dir, has_table),
+        )
+    ]
 
 
 def _remote(rules: EmbeddingSection) -> HttpEmbedder:

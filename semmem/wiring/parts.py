@@ -15,6 +15,7 @@ from semmem.config.values import DAY_S
 from semmem.management.api import Purging
 from semmem.management.engine_api import Engine, EngineStatus, ReloadState
 from semmem.management.shown import at
+from semmem.ports.embedder import cache_use
 from semmem.ports.events import Announce
 from semmem.ports.reindexing import ReindexState
 from semmem.ports.spans import Tracer
@@ -26,7 +27,7 @@ from semmem.telemetry.access_statistics import AccessRecorder
 from semmem.telemetry.metrics import Metrics, MetricsPage
 from semmem.turns.seen import SeenMessages
 from semmem.turns.sessions import Sessions
-from semmem.wiring import backup, learning, request, stores
+from semmem.wiring import backup, learning, models, request, stores
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Backends, Opened
 from semmem.wiring.features import Compression, ConversationRecord, Recording
@@ -137,7 +138,7 @@ def engine(settings: Settings, backends: Backends, parts: Parts, up: Up, reloads
 
     def status() -> EngineStatus:
         memory, embedding = settings.memory, settings.memory.embedding
-        store = backends.store
+        store, cache = backends.store, cache_use(backends.embedder)
         return {
             "version": __version__,
             "started_at": at(parts.began, to="seconds"),
@@ -152,6 +153,9 @@ def engine(settings: Settings, backends: Backends, parts: Parts, up: Up, reloads
                 "source": embedding.source,
                 "signature": backends.embedder.signature,
                 "dimension": embedding.dimension,
+                "cache": None
+                if cache is None
+                else {"hits": cache.hits, "misses": cache.misses, "entries": cache.entries},
             },
             "journal": {"kind": "postgresql" if settings.journal.url else "sqlite", "waiting": len(parts.writer)},
             "models": sorted(backends.models),
@@ -173,6 +177,7 @@ def engine(settings: Settings, backends: Backends, parts: Parts, up: Up, reloads
         lambda: {**effective(settings), "reload": reloads()},
         Everybody(parts.opened.store_backend, backends.journal).users,
         backends.journal,
+        partial(asyncio.to_thread, models.providers, settings.memory.embedding, backends.embedder.signature),
     )
 
 

@@ -23,7 +23,7 @@ def main() -> int:
         *_said("this environment is constraints.txt", packages.in_environment(HOME, packages.installed())),
         *_said("files as they were packed", changed),
         *_said("licences that go with Apache-2.0", licences.in_licences(names)),
-        *_said("docs/licences.md is their table", _page(names)),
+        *_said("docs/licences.md is their list", _page(names)),
     ]
     print(NOT_ASKED)
     print(f"audit: {len(names)} packages, {read} files, {len(found)} complaints")

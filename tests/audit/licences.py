@@ -1,4 +1,4 @@
-"""Licences of what the image installs, from the packages' metadata: whether Apache-2.0 goes with them, and the table
+"""Licences of what the image installs, from the packages' metadata: whether Apache-2.0 goes with them, and the list
 docs/licences.md (``python -m tests.audit.licences`` prints it)."""
 
 from __future__ import annotations
@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from importlib.metadata import distribution
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from packaging.metadata import RawMetadata, parse_email
@@ -98,7 +100,11 @@ def in_licences(packages: Iterable[str]) -> Iterator[str]:
 
 def page(packages: Iterable[str]) -> str:
     """docs/licences.md."""
-    rows = [f"| {name} | {distribution(name).version} | {licence(name)} |" for name in packages]
+    named = sorted((licence(name), f"{name} {distribution(name).version}") for name in packages)
+    rows = [
+        f"- **{expression}**: {', '.join(package for _, package in group)}."
+        for expression, group in groupby(named, key=itemgetter(0))
+    ]
     notes = [f"- {name}: {why}." for name, why in WEAK.items()]
     return "\n".join(
         [
@@ -108,8 +114,6 @@ def page(packages: Iterable[str]) -> str:
             "compared by a test. semmem is under Apache-2.0, and all of these go with it. What it has of Debian has",
             "its licences in /usr/share/doc.",
             "",
-            "| package | version | licence |",
-            "|---|---|---|",
             *rows,
             "",
             "Not permissive, and no obstacle:",

@@ -69,6 +69,7 @@ taken as the key beside it; one that means nothing is refused by its name, with 
 - Two names for one thing with different values are refused, with both names.
 - Headers that name the user are believed only where the configuration names them (in lower case), like any other.
 - `semmem check` says which variables of other systems it obeys.
+- What semmem does otherwise than they, and why: [decision 50](decisions/0050-where-semmem-differs.md).
 
 `python -m tests.support.configuration_pages names` prints this page from the table in the code.
 """
@@ -81,9 +82,17 @@ RESTART = "*Restart.* "
 def names_page() -> str:
     """The whole of docs/names.md."""
     parts = [_INTRODUCTION]
-    for kind, rows in groupby(NAMES, key=lambda name: name.kind):
+    for kind, named in groupby(NAMES, key=lambda name: name.kind):
+        rows = list(named)
+        same = [row for row in rows if row.name == row.becomes and row.note == "the same"]
         parts += [f"## {kind.capitalize()}s", ""]
-        parts += ["| name | from | here | |", "|---|---|---|---|", *(_name_row(row) for row in rows), ""]
+        if same:
+            parts += [
+                f"{same[0].origin}'s that are called the same here: {', '.join(f'`{row.name}`' for row in same)}.",
+                "",
+            ]
+        others = (_name_row(row) for row in rows if row not in same)
+        parts += ["| name | from | here | |", "|---|---|---|---|", *others, ""]
     return "\n".join(parts)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from cachetools import TTLCache
 
 from semmem.memory import Vector
-from semmem.ports.embedder import Embedder, EmbedderWrapper
+from semmem.ports.embedder import CacheUse, Embedder, EmbedderWrapper
 from semmem.ports.errors import EmbedderBusy, EmbedderError
 
 _Flight = tuple[bytes, bool]
@@ -33,6 +33,13 @@ class CachedEmbedder(EmbedderWrapper):
         super().__init__(inner)
         self._entries: TTLCache[bytes, Vector, float] = TTLCache(entries_max, ttl_s, clock)
         self._flights: dict[_Flight, asyncio.Future[Vector | EmbedderError | None]] = {}
+        self._hits = self._misses = 0
+
+    @property
+    def cache_use(self) -> CacheUse:
+        """Whoever waits for the same text of another is a miss too: nothing was kept."""
+        self._entries.expire()
+        return CacheUse(self._hits, self._misses, len(self._entries))
 
     async def close(self) -> None:
         self._entries.clear()
@@ -42,6 +49,10 @@ class CachedEmbedder(EmbedderWrapper):
         """As the inner embedder; the vector is shared between callers and read-only. Who has time may follow a request,
         but no request follows who has time."""
         key = _key(text)
+        if (vector := self._entries.get(key)) is not None:
+            self._hits += 1
+            return vector
+        self._misses += 1
         while True:
             if (vector := self._entries.get(key)) is not None:
                 return vector

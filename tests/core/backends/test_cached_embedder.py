@@ -9,6 +9,7 @@ import pytest
 
 from semmem.backends.embedding.cached import CachedEmbedder
 from semmem.memory import Vector
+from semmem.ports.embedder import CacheUse, EmbedderWrapper, cache_use
 from semmem.ports.errors import EmbedderBusy, EmbedderError
 
 
@@ -62,6 +63,17 @@ async def test_a_text_is_computed_once_while_it_is_fresh() -> None:
     clock.now += 0.1
     await cached.embed("abc")
     assert inner.asked == ["abc", "abc"]
+
+
+async def test_what_was_kept_is_counted_and_what_was_not() -> None:
+    inner, clock = Counting(), Clock()
+    cached = CachedEmbedder(inner, ttl_s=300, clock=clock)
+    for text in ("a", "b", "a"):
+        await cached.embed(text)
+    assert cache_use(EmbedderWrapper(cached)) == CacheUse(hits=1, misses=2, entries=2)
+    clock.now += 300
+    assert cached.cache_use == CacheUse(hits=1, misses=2, entries=0)
+    assert cache_use(inner) is None
 
 
 async def test_the_least_recently_used_entry_goes_first() -> None:

@@ -189,7 +189,8 @@ def test_what_is_worse_without_a_model_is_remarked_on(tmp_path: Path) -> None:
     assert told.startswith("memory.embedding.source is none: memories are found by the words")
     assert remarked(tmp_path, "source: none", here=False) == [told]
     (told,) = remarked(tmp_path, "model: nobody/made-this")
-    assert told.startswith("memory.embedding.source is auto, and nobody/made-this is not on this machine: as with")
+    assert told.startswith("warning: the embedding model nobody/made-this is not installed: as with")
+    assert told.endswith("Install it (semmem model export), or write source: none")
 
 
 def test_nothing_is_remarked_on_where_there_is_a_model_or_nobody_can_tell(tmp_path: Path) -> None:

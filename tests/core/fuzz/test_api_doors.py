@@ -51,7 +51,7 @@ def spoilt() -> Iterator[None]:
 
 @pytest.mark.usefixtures("spoilt")
 def test_a_caller_who_may_name_anybody_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semmem.management.routes.user_for", lambda caller, asked, _act: asked or caller.user or "bob")
+    monkeypatch.setattr("semmem.management.routes.user_for", lambda caller, asked, *_: asked or caller.user or "bob")
     with pytest.raises(AssertionError):
         search("calls", 2000)
 
@@ -59,7 +59,7 @@ def test_a_caller_who_may_name_anybody_is_noticed(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.usefixtures("spoilt")
 def test_a_role_that_may_do_everything_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("semmem.management.access.Caller.must", lambda _self, _act: None)
-    monkeypatch.setattr("semmem.management.routes.user_for", lambda _caller, _asked, _act: "bob")
+    monkeypatch.setattr("semmem.management.routes.user_for", lambda *_: "bob")
     with pytest.raises(AssertionError):
         search("tools", 2000)
 

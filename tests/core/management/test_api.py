@@ -566,6 +566,8 @@ async def test_an_admin_must_say_whose(api: Api) -> None:
     for method, path, call in every_call("mem_1", None):
         response = await api.client.request(method, path, headers=ADMIN, **call)
         assert (response.status_code, response.json()["error"]["code"]) == (401, "MISSING_USER_ID"), (method, path)
+        place = "body" if "json" in call and method == "POST" else "query"
+        assert response.json()["detail"].endswith(f"name one as user_id in the {place}"), (method, path)
 
 
 async def test_without_a_configured_token_nobody_is_admin(api: Api) -> None:

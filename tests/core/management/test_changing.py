@@ -188,11 +188,11 @@ async def test_metadata_is_merged_or_replaced_as_asked(api: Api) -> None:
     assert replaced.json()["metadata"] == {"c": 3}
 
 
-async def test_an_upsert_may_keep_the_metadata_there_is(api: Api) -> None:
+async def test_an_upsert_keeps_the_metadata_there_is_or_replaces_it(api: Api) -> None:
     await api.add("User lives in Porto", key="home", metadata={"a": 1})
-    merged = await api.add("User lives in Lisbon", key="home", metadata={"b": 2}, merge_metadata=True)
+    merged = await api.add("User lives in Lisbon", key="home", metadata={"b": 2})
     assert merged["metadata"] == {"a": 1, "b": 2}
-    replaced = await api.add("User lives in Rome", key="home", metadata={"c": 3})
+    replaced = await api.add("User lives in Rome", key="home", metadata={"c": 3}, merge_metadata=False)
     assert replaced["metadata"] == {"c": 3}
 
 

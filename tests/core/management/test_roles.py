@@ -24,7 +24,15 @@ from semmem.management.api import create_api
 from semmem.management.audit import audit_routes
 from semmem.management.conversations import Conversations, conversation_routes
 from semmem.management.curation import curation_routes
-from semmem.management.engine_api import Engine, EngineStatus, Reload, engine_routes, reindex_routes, reload_routes
+from semmem.management.engine_api import (
+    EmbeddingProvider,
+    Engine,
+    EngineStatus,
+    Reload,
+    engine_routes,
+    reindex_routes,
+    reload_routes,
+)
 from semmem.management.everybodys_api import backup_routes, everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.usage_api import Usage, usage_routes
@@ -64,6 +72,7 @@ NEEDS = {
     ("GET", "/v1/memory/search"): Act.READ,
     ("GET", "/v1/status"): Act.OPERATE,
     ("GET", "/v1/health"): Act.OPERATE,
+    ("GET", "/v1/embedding/providers"): Act.OPERATE,
     ("GET", "/v1/metrics/history"): Act.OPERATE,
     ("GET", "/v1/config"): Act.OPERATE,
     ("GET", "/v1/memories"): Act.ADMINISTER,
@@ -233,7 +242,7 @@ def an_engine() -> Engine:
             "started_at": "2026-01-01T00:00:00Z",
             "components": {"store": True},
             "store": {"backend": "in_process", "hot_users": 0, "hot_memories": 0, "reindex": "none"},
-            "embedding": {"source": "none", "signature": "bag", "dimension": 8},
+            "embedding": {"source": "none", "signature": "bag", "dimension": 8, "cache": None},
             "journal": {"kind": "sqlite", "waiting": 0},
             "models": [],
             "rerank": False,
@@ -246,7 +255,11 @@ def an_engine() -> Engine:
             },
         }
 
-    return Engine(status, {"embedder": works, "store": fails}, lambda: {"data_dir": "./data"}, users, Known())
+    async def providers() -> list[EmbeddingProvider]:
+        return [{"name": "remote", "model": "", "configured": False, "available": False, "active": False}]
+
+    parts = {"embedder": works, "store": fails}
+    return Engine(status, parts, lambda: {"data_dir": "./data"}, users, Known(), providers)
 
 
 def test_every_route_has_its_act_here(guarded: Guarded) -> None:

@@ -35,9 +35,9 @@ def test_the_command_says_it_and_imports_no_model_library(tmp_path: Path) -> Non
 def test_what_is_worse_than_it_could_be_is_said_and_refuses_nothing(tmp_path: Path) -> None:
     told = _run("check", str(write(tmp_path, "memory: {embedding: {source: none}}")))
     assert told.returncode == 0
-    remark, advice, fate, verdict = told.stdout.splitlines()
+    remark, unknown, fate, verdict = told.stdout.splitlines()
     assert "memory.embedding.source is none: memories are found by the words" in remark
-    assert "room for 3,011 users of 10 memories" in advice
+    assert "warning: users are known by their sign-in at Envoy alone" in unknown
     assert "at most 5 memories of the user that jwt_payload.sub of Envoy's metadata" in fate
     assert "within 350 ms, and what they say is learnt from" in fate
     assert verdict.endswith(": ok")
@@ -46,6 +46,13 @@ def test_what_is_worse_than_it_could_be_is_said_and_refuses_nothing(tmp_path: Pa
 def test_that_nobody_is_ever_known_is_said(tmp_path: Path) -> None:
     told = _run("check", str(write(tmp_path, "identity: {metadata_namespace: ''}")))
     assert told.returncode == 0
-    remark, _, fate, _ = told.stdout.splitlines()
+    remark, fate, _ = told.stdout.splitlines()
     assert "nobody is ever known to be asking" in remark
     assert fate.endswith("every request passes as it came")
+
+
+def test_how_many_users_have_room_is_said_where_somebody_set_it(tmp_path: Path) -> None:
+    rules = "memory: {hot_cache: {bytes_max: 200_000_000}}\nidentity: {trusted_headers: [x-user-id]}"
+    told = _run("check", str(write(tmp_path, rules)))
+    assert "200 MB of memories in process: room for" in told.stdout
+    assert "warning: users are known" not in told.stdout
