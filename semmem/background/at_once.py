@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, InitVar, dataclass
 
 from semmem.background.tasks import Outage, Tasks
-from semmem.extraction.at_once import REFUSED, AtOnce, Found
+from semmem.extraction.at_once import AtOnce, Found
 from semmem.extraction.result import BatchResult, TurnLearnt
 from semmem.extraction.settling import Settling
 from semmem.lifecycle.holds import Busy, Holds, Lines
-from semmem.memory import Turn, TurnEnding
+from semmem.memory import REFUSED, Turn, TurnEnding
 from semmem.ports.errors import SemmemError
 from semmem.ports.events import Announce, nobody_listens
 from semmem.ports.learning import TurnState

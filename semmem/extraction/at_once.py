@@ -17,12 +17,11 @@ from semmem.extraction.screen import Ruling, Screened, same_text
 from semmem.extraction.storing import Storing, extracted
 from semmem.extraction.unlearning import Unlearning
 from semmem.lifecycle.spared import as_settled
-from semmem.memory import Fact, Scope, Turn
+from semmem.memory import REFUSED, Fact, Scope, Turn
 from semmem.ports.errors import SemmemError
 from semmem.ports.learning import Batch, Extracted, Extractor, ProvisionalRecords, TurnState
 from semmem.text.grounding import SourceText
 
-REFUSED = "refused"
 AT_ONCE = "at_once"
 """Trigger word of the batch of one turn that the extractor is shown."""
 

@@ -317,5 +317,6 @@ class MetricsPage:
             counter.inc(now - self._counted.get(counter, 0))
             self._counted[counter] = now
         if openmetrics.CONTENT_TYPE_LATEST.partition(";")[0] in accept:
-            return openmetrics.generate_latest(self.metrics.registry), openmetrics.CONTENT_TYPE_LATEST
+            page: bytes = openmetrics.generate_latest(self.metrics.registry)  # type: ignore[no-untyped-call]
+            return page, openmetrics.CONTENT_TYPE_LATEST
         return generate_latest(self.metrics.registry), CONTENT_TYPE_LATEST

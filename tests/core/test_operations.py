@@ -15,11 +15,10 @@ import yaml
 import semmem
 from semmem.background import at_once, writers
 from semmem.extraction import work
-from semmem.extraction.at_once import REFUSED
 from semmem.extraction.candidate import PAIR_FOUND, PAIR_REPLACED
 from semmem.extraction.model_judge import KEPT
 from semmem.management.problems import PROBLEMS
-from semmem.memory import CONTRADICTED, REPEATED, TurnEnding
+from semmem.memory import CONTRADICTED, REFUSED, REPEATED, TurnEnding
 from semmem.request.outcome import Outcome
 from semmem.telemetry.metrics import Metrics
 

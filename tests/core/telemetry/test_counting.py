@@ -174,7 +174,7 @@ def test_every_counter_has_its_words_from_the_start_unless_nobody_knows_them() -
 
 def announced(kind: type[events.Event]) -> set[str]:
     """The words, given by themselves or by a constant's name, with which it is announced anywhere in semmem."""
-    found = set()
+    found: set[str] = set()
     for file in sorted(SEMMEM.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and node.args]
@@ -183,7 +183,7 @@ def announced(kind: type[events.Event]) -> set[str]:
             part for arg in given for part in ((arg.body, arg.orelse) if isinstance(arg, ast.IfExp) else [arg])
         ):
             if isinstance(each, ast.Constant):
-                found.add(each.value)
+                found.add(str(each.value))
             elif isinstance(each, ast.Name) and each.id.isupper():
                 module = ".".join(file.relative_to(SEMMEM.parent).with_suffix("").parts)
                 found.add(getattr(import_module(module), each.id))

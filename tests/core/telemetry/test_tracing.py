@@ -244,7 +244,8 @@ def test_a_request_that_is_recorded_is_an_example_of_its_time_for_whoever_reads_
     listener(RequestEnded("injected", 0.3))  # of no trace
     plain, plain_type = page("text/plain;version=0.0.4,*/*")
     shown, shown_type = page(OPENMETRICS)
-    samples = [sample for family in text_string_to_metric_families(shown.decode()) for sample in family.samples]
+    families = text_string_to_metric_families(shown.decode())  # type: ignore[no-untyped-call]
+    samples = [sample for family in families for sample in family.samples]
     examples = [(sample.exemplar.labels, sample.exemplar.value) for sample in samples if sample.exemplar]
     assert examples == [({"trace_id": TRACE}, 0.02)]
     assert plain_type == CONTENT_TYPE_LATEST
