@@ -165,7 +165,8 @@ def engine(settings: Settings, backends: Backends, parts: Parts, up: Up, reloads
         }
 
     async def embed() -> None:
-        await backends.embedder.embed("Does the embedder answer?")
+        # another text each time: that a vector was kept says nothing of the embedder
+        await backends.embedder.embed(f"Does the embedder answer at {time.time()}?")
 
     async def journal() -> None:
         await backends.journal.token("")

@@ -63,3 +63,14 @@ def test_the_log_names_nobody_and_quotes_nothing(home: House, alice: str) -> Non
     log = home.semmem.child.printed()
 
     assert [secret for secret in (alice, "Zanzibar") if secret in log] == []
+
+
+def test_a_round_trip_asks_the_embedder_and_not_what_is_kept_of_it(home: House) -> None:
+    def asked() -> int:
+        misses: int = home.semmem.api("GET", "/v1/status")["embedding"]["cache"]["misses"]
+        return misses
+
+    before = asked()
+    for _ in range(2):
+        assert home.semmem.api("GET", "/v1/health")["working"]
+    assert asked() >= before + 2
