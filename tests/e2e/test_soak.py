@@ -36,7 +36,7 @@ def test_every_client_of_a_mixed_load_with_faults_is_answered(tmp_path: Path) ->
     assert {name.partition(" ")[2] for name in report.tally.requests} == set(KINDS)
     assert report.journal["done"]
     assert report.journal["lonely"] == 0
-    assert report.tally.outcomes["injected"]
+    assert report.tally.outcomes["injected"], report.tally.outcomes
     assert report.samples[-1].journal_mb
 
 

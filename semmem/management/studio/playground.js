@@ -4,7 +4,7 @@
 import { link, ofUser, post, who } from "./api.js";
 import { whose } from "./commands.js";
 import { button, card, chip, empty, field, fill, h, milliseconds, number, select, shownIn } from "./dom.js";
-import { reason } from "./outcomes.js";
+import { reason } from "./reasons.js";
 import { thumbs } from "./thumbs.js";
 
 const STRATEGIES = [["", "As configured"], ["hybrid", "Meaning and words"], ["semantic", "Meaning"], ["keyword", "Words"], ["recent", "The newest"]];

@@ -3,7 +3,8 @@
 import { get, link, ofUser, who } from "./api.js";
 import { doctor, whose } from "./commands.js";
 import { button, card, chip, empty, facts, failed, field, fill, h, loading, milliseconds, moment, number, select, shownIn, table } from "./dom.js";
-import { kind, meaning, OUTCOMES, reason, spoken } from "./outcomes.js";
+import { kind, meaning, OUTCOMES, spoken } from "./outcomes.js";
+import { reason } from "./reasons.js";
 import { thumbs } from "./thumbs.js";
 
 const SHOWN = 100;
