@@ -34,8 +34,7 @@ class Prometheus:
     def get(self, path: str, **params: str) -> Any:
         """The data of an answer of its API."""
         answer = httpx.get(f"{self.url}/api/v1/{path}", params=params, trust_env=False)
-        assert answer.is_success, answer.text
-        return answer.json()["data"]
+        return answer.raise_for_status().json()["data"]
 
     def series(self, expression: str) -> list[dict[str, str]]:
         """The labels of the series that an expression has now, without those that are no number."""
@@ -76,7 +75,7 @@ def both_are_up(child: Child, server: Prometheus) -> bool:
     child.check_alive()
     try:
         return len(server.series("up == 1")) == 2
-    except httpx.TransportError:
+    except (httpx.TransportError, httpx.HTTPStatusError):  # it answers 503 until it is ready
         return False
 
 
