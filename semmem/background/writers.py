@@ -1,5 +1,5 @@
-"""What is written behind the requests, in batches: halves of turns and of conversations, rows of the statistics of use.
-All of it waits in memory, within limits."""
+"""What is written behind the requests, in batches: halves of turns and of conversations, the request log, rows of the
+statistics of use. All of it waits in memory, within limits."""
 
 import asyncio
 import logging
@@ -19,6 +19,7 @@ from semmem.ports.conversations import ConversationLimits, Recorded, SaidHalf
 from semmem.ports.errors import JournalError
 from semmem.ports.events import Announce, JournalCommitted, nobody_listens
 from semmem.ports.recording import TurnClosed, TurnRecords
+from semmem.ports.request_log import LoggedAnswer, LoggedRequest, RequestLog
 from semmem.ports.usage import DAY_S, UsageRecords, UsageRow
 
 log = logging.getLogger(__name__)
@@ -263,8 +264,51 @@ class ConversationWriter(_Expiring[tuple[SaidHalf, float]]):
             self.removed[EXPIRED] += gone
 
 
-ROWS_MAX, ROWS_RETRY_S = 1000, 30.0
-"""Rows of statistics in one transaction, when many wait because the journal was away, and when it is tried again."""
+ROWS_MAX = 1000
+"""Rows in one transaction, when many wait because the journal was away."""
+REQUESTS_RETRY_S = 5.0
+"""When what the request log lacks is tried again."""
+REQUEST_LOG_WORDS = ("written", "dropped", "erased", "expired")
+
+
+@dataclass(eq=False)
+class RequestLogWriter(_Expiring[LoggedRequest | LoggedAnswer]):
+    """Writes every ``interval_s``; at most ``queue_max`` halves wait, further ones are dropped. Forgets what is older
+    than ``kept_s``, and all but the newest ``requests_max``. ``counts``: halves that were ``written`` or ``dropped``,
+    requests that were turned away since something of their user's was ``erased``, and those that went by age or
+    number (``expired``)."""
+
+    what = "write the request log"
+    batch_max, retry_s = ROWS_MAX, REQUESTS_RETRY_S
+    records: RequestLog
+    _: KW_ONLY
+    kept_s: float
+    requests_max: int = 100_000
+    interval_s: float = 2.0
+    queue_max: int = 10_000
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.counts = Counter(dict.fromkeys(REQUEST_LOG_WORDS, 0))
+
+    def add(self, half: LoggedRequest | LoggedAnswer) -> None:
+        """Never waits, never raises."""
+        if len(self) >= self.queue_max:
+            self.counts["dropped"] += 1
+        else:
+            self._put(half)
+
+    async def _write(self, batch: list[LoggedRequest | LoggedAnswer]) -> None:
+        erased = await self.records.log_requests(batch)
+        self.counts.update(written=len(batch) - erased, erased=erased)
+
+    async def _prune(self, now: float) -> None:
+        self.counts["expired"] += await self.records.prune_requests(before=now - self.kept_s, number=self.requests_max)
+
+
+USAGE_RETRY_S = 30.0
+"""When statistics are tried again that could not be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +326,7 @@ class UsageWriter(_Expiring[UsageRow]):
     ``dropped``."""
 
     what = "write the statistics of use"
-    batch_max, retry_s = ROWS_MAX, ROWS_RETRY_S
+    batch_max, retry_s = ROWS_MAX, USAGE_RETRY_S
     records: UsageRecords
     retention: UsageRetention
     _: KW_ONLY

@@ -223,6 +223,9 @@ COUNTED = {
     "statistics": "statistics of their use",
     "conversations": "recorded conversations",
     "messages": "messages in recorded conversations",
+    "passages": "passages of what was said",
+    "requests": "requests in the log",
+    "aliases": "names in lists",
 }
 """What a receipt counts, in words."""
 

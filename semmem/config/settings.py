@@ -104,7 +104,6 @@ class LimitsSection(Section):
 
     restart: ClassVar = {
         "request_body_bytes_max response_body_bytes_max": "the listener's longest message is made of it",
-        "requests_remembered": "those that are remembered stay where they are",
     }
 
     request_body_bytes_max: int = key(16 * 1024**2, "longest request body that is read", ge=1024, le=256 * 1024**2)
@@ -120,8 +119,6 @@ class LimitsSection(Section):
     query_chars_max: int = key(2000, "text of a question that is searched for", ge=16, le=32_000)
     mutate_streams_max: int = key(256, "requests worked on at once; more pass without memory", ge=1, le=100_000)
     observe_streams_max: int = key(1024, "answers observed at once; more go unlearnt", ge=1, le=100_000)
-    requests_remembered: int = key(1000, ge=1, le=100_000)
-    """requests whose ends GET /v1/requests can tell of, the last ones, in this process"""
 
 
 class LogSection(Section):
@@ -239,6 +236,19 @@ class UsageSection(Section):
     compared_with: Line = key("", "model whose price says what the others saved; empty: nothing is compared")
 
 
+class RequestLogSection(Section):
+    """``request_log``: how each request went, in names and figures: which memories were in its prompt and why, times,
+    tokens. Nothing that was said."""
+
+    restart: ClassVar = {"days requests_max flush_s queue_max": "what waits to be written is kept by it"}
+
+    enabled: bool = key(True, "keep it, for GET /v1/requests and the Studio")
+    days: int = key(7, "how long it is kept", ge=1, le=3650)
+    requests_max: int = key(100_000, "requests of all users; beyond them the oldest go", ge=100, le=10_000_000)
+    flush_s: Seconds = key(2.0, "longest wait before they are written; a crash loses what waits")
+    queue_max: int = key(10_000, "halves that wait; more are dropped and counted", ge=1, le=1_000_000)
+
+
 class TracingSection(Section):
     """``tracing``: OpenTelemetry traces of requests, answers and what is learnt from them, sent by OTLP over HTTP. They
     need the package ``semmem[otel]``, and are off without an endpoint."""
@@ -281,6 +291,7 @@ class Settings(Section):
     limits: LimitsSection = LimitsSection()
     log: LogSection = LogSection()
     tracing: TracingSection = TracingSection()
+    request_log: RequestLogSection = RequestLogSection()
     usage: UsageSection = UsageSection()
     conversations: ConversationsSection = ConversationsSection()
     passages: PassagesSection = PassagesSection()

@@ -14,11 +14,12 @@ from semmem.conversations.tap import Tap
 from semmem.dialects import Malformed, ParsedRequest
 from semmem.dialects.parsing import TooMany, parse
 from semmem.exchange.exchange import ExchangeRules
-from semmem.exchange.features import Feature, PendingRequest, ReadRequest, RequestPart, noted
+from semmem.exchange.features import Feature, PendingRequest, ReadRequest, RequestPart, RequestResult, noted
 from semmem.memory import Answer, Past, TurnEnding
 from semmem.ports.continuing import UNRESOLVED
 from semmem.ports.conversations import SHOWN_MAX, Step
 from semmem.request.body_work import BodyWork
+from semmem.retrieval.showing import Shown
 from semmem.turns.observation import Ticket
 from semmem.turns.sessions import AnsweredTurn
 
@@ -79,13 +80,13 @@ class _RequestPart(RequestPart):
         if self._word is None and (chains := self._feature.histories) is not None and pending.asker.allowed.read:
             await self._after_answer(pending, chains)
 
-    def after_search(self, pending: PendingRequest, shown: tuple[str, ...], tokens: int) -> None:
+    def after_search(self, pending: PendingRequest, shown: Shown) -> None:
         if self._step is not None:  # a conversation has several lines in a block
-            pending.note(NOTE, replace(self._step, shown=tuple(dict.fromkeys(shown))[:SHOWN_MAX]))
+            pending.note(NOTE, replace(self._step, shown=tuple(dict.fromkeys(shown.has))[:SHOWN_MAX]))
 
-    def goes_on(self, body: bytes | None) -> None:
+    def goes_on(self, result: RequestResult) -> None:
         if self._word is not None and self._feature.histories is not None:
-            self._feature.histories.count(Chained.LATE if body is None else self._word)
+            self._feature.histories.count(Chained.LATE if result.body is None else self._word)
 
     async def _after_answer(self, pending: PendingRequest, chains: Chains) -> None:
         """With the history that led to the answer that it goes on from; else as it came, which is counted."""

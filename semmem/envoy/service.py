@@ -31,7 +31,6 @@ from semmem.ports import events
 from semmem.ports.spans import NO_TRACER, NOT_RECORDED, NOWHERE, RECORD_COUNT, Place, Span, Tracer
 from semmem.request.body_work import BodyWork
 from semmem.request.head import RequestHead
-from semmem.request.outcome import RequestRecord
 from semmem.turns.observation import Observation, Ticket
 
 log = logging.getLogger(__name__)
@@ -56,14 +55,14 @@ class MessageTimeouts:
     max_message_timeout_s: float = 0.0
 
 
-NoteEnded = Callable[[str, float, int, int, RequestRecord | None], None]
-"""Outcome word, seconds, memories and tokens in the prompt, and whose request it was."""
+NoteEnded = Callable[[str, float, int, int, str | None], None]
+"""Outcome word, seconds, memories and tokens in the prompt, and the request's id."""
 
 
 class ExternalProcessor:
     """The ext_proc service. ``single_filter``: one filter does both, for gateways that cannot have two. Each chunk of
     an answer then waits for semmem, and a stream lives as long as its answer. ``open_streams``: counted together with
-    another one's. ``note_ended`` is told of every request, with its record; it must neither wait nor raise."""
+    another one's. ``note_ended`` is told of every request; it must neither wait nor raise."""
 
     def __init__(
         self,
@@ -157,7 +156,7 @@ class ExternalProcessor:
         span.note("semmem.outcome", result.outcome)
         span.note(RECORD_COUNT, result.injected)
         self._announce(events.RequestEnded(result.outcome, seconds, result.injected, result.tokens, result.switched))
-        self._note_ended(result.outcome, seconds, result.injected, result.tokens, result.record)
+        self._note_ended(result.outcome, seconds, result.injected, result.tokens, result.request_id)
 
     async def _observe(self, first: pb.ProcessingRequest, stream: Any) -> None:
         """Listen to an answer; nothing that is said here reaches Envoy."""

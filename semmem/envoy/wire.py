@@ -38,12 +38,14 @@ RESPONSE_WANTED: bytes = pb.ProcessingResponse(
 ).SerializeToString()
 
 _OWN = frozenset(
-    {"outcome", "store", "turn", "dialect", "earlier", "traceparent", "tracestate", "switched_off", "memories"}
+    {"outcome", "store", "turn", "dialect", "earlier", "request", "traceparent", "tracestate"}
+    | {"switched_off", "memories"}
 )
 """Texts in the metadata that are no notes of a ticket."""
 
-_SOME_TURN = "t_" + "0" * 32
-"""As long as the name of any turn."""
+_SOME_TURN, _SOME_REQUEST = "t_" + "0" * 32, "q" * 32
+"""As long as the name of any turn, and of any request."""
+_TURN, _REQUEST = _SOME_TURN.encode(), _SOME_REQUEST.encode()
 
 
 def going_on(message: pb.ProcessingRequest) -> bytes:
@@ -113,7 +115,8 @@ def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
     earlier = tuple(str(fields.get("earlier", "")).split())
     place = Place(str(fields.get("traceparent", "")), str(fields.get("tracestate", "")))
     notes = tuple((name, told) for name, told in fields.items() if isinstance(told, str) and name not in _OWN)
-    return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place, notes)
+    request = str(fields.get("request", ""))
+    return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place, notes, request)
 
 
 def headers_reply(own_headers: Sequence[str], refusal: RequestResult | None) -> bytes:
@@ -156,8 +159,8 @@ def _told(result: RequestResult) -> bytes:
     is_plain = not ticket.earlier and ticket.place is NOWHERE and not ticket.notes
     if not is_plain or len(ticket.turn_id) != len(_SOME_TURN) or not ticket.turn_id.isascii():
         return _message_of(result)
-    before, after = _around_turn(result.outcome, ticket.dialect, result.injected)
-    return before + ticket.turn_id.encode() + after
+    told = _of_turn(result.outcome, ticket.dialect, result.injected, named=bool(ticket.request))
+    return told.replace(_TURN, ticket.turn_id.encode(), 1).replace(_REQUEST, ticket.request.encode(), 1)
 
 
 @cache
@@ -166,12 +169,11 @@ def _of_outcome(outcome: Outcome, injected: int) -> bytes:
 
 
 @cache
-def _around_turn(outcome: Outcome, dialect: str, injected: int) -> tuple[bytes, bytes]:
-    """What stands before and behind the name of a turn where nothing else is told. Names are of one length, so nothing
-    else in the message depends on them. There are a few dialects, and at most some dozens of memories."""
-    told = _message_of(RequestResult(outcome, ticket=Ticket(_SOME_TURN, dialect), injected=injected))
-    before, _, after = told.partition(_SOME_TURN.encode())
-    return before, after
+def _of_turn(outcome: Outcome, dialect: str, injected: int, *, named: bool) -> bytes:
+    """What is told of some turn and, if ``named``, of some request. Names are of one length, so nothing else in the
+    message depends on them. There are a few dialects, and at most some dozens of memories."""
+    ticket = Ticket(_SOME_TURN, dialect, request=_SOME_REQUEST if named else "")
+    return _message_of(RequestResult(outcome, ticket=ticket, injected=injected))
 
 
 def _message_of(result: RequestResult) -> bytes:
@@ -184,6 +186,8 @@ def metadata(result: RequestResult) -> struct_pb2.Struct:
     if result.ticket is not None:
         fields |= {"turn": result.ticket.turn_id, "dialect": result.ticket.dialect}
         fields |= result.ticket.notes
+        if result.ticket.request:
+            fields["request"] = result.ticket.request
         if result.ticket.earlier:
             fields["earlier"] = " ".join(result.ticket.earlier)
         place = result.ticket.place

@@ -109,6 +109,7 @@ class Exchange:
         asker = read_asker(self.askers, request.head, conversation.controls)
         if asker.scope is not None:
             spans.current().about(asker.scope)
+            spans.current().note(spans.REQUEST_ID, asker.request_id)
         now = self.clock.now()
         if asker.scope is None or asker.refusal is not None:
             await self.turns.decline(asker.scope, request.said, now)
@@ -127,10 +128,10 @@ class Exchange:
                 await part.after_turn(pending)
             shown = await self._shown(pending, search)
             for part in parts:
-                part.after_search(pending, shown.has, shown.tokens)
+                part.after_search(pending, shown)
         result = await self._injected(pending, shown)
         for part in parts:
-            part.goes_on(result.body)
+            part.goes_on(result)
         return result
 
     async def _journal(self, pending: PendingRequest) -> None:

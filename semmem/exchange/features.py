@@ -15,7 +15,7 @@ from semmem.dialects.parsing import ParseLimits, parse
 from semmem.memory import Answer, Conversation, Replacement, TurnEnding
 from semmem.request.asker import Asker
 from semmem.request.head import RequestHead
-from semmem.request.outcome import NAME_CHARS_MAX, Outcome, RequestRecord
+from semmem.request.outcome import NAME_CHARS_MAX, Outcome
 from semmem.request.permission import Switched
 from semmem.request.question import Deadline, Question
 from semmem.retrieval.context import without_blocks
@@ -39,7 +39,7 @@ class RequestResult(Struct, frozen=True):
     tokens: int = 0
     switched: Switched = Switched.NOTHING
     notes: tuple[tuple[str, int | str], ...] = ()
-    record: RequestRecord | None = None
+    request_id: str | None = None
 
 
 class ReadRequest(Struct, frozen=True):
@@ -83,22 +83,9 @@ class PendingRequest:
 
     def result(self, outcome: Outcome, shown: Shown) -> RequestResult:
         """Before the body is rewritten."""
-        scope, named = self.turn.scope, self.request
-        record = RequestRecord(
-            self.asker.request_id[:NAME_CHARS_MAX],
-            scope.user,
-            scope.project,
-            scope.session,
-            self.turn.id or "",
-            named.dialect.name,
-            named.parsed.conversation.model[:NAME_CHARS_MAX],
-            shown.has,
-            tuple((hit.memory.id, hit.logit) for hit in shown.hits),
-            tuple((each.id, each.reason, each.hit.logit) for each in shown.left if each.id not in shown.has),
-            shown.purpose,
-        )
+        request_id = self.asker.request_id[:NAME_CHARS_MAX] or None
         switched, notes = self.asker.switched, self.notes
-        return RequestResult(outcome, self.body, self.ticket, shown.injected, shown.tokens, switched, notes, record)
+        return RequestResult(outcome, self.body, self.ticket, shown.injected, shown.tokens, switched, notes, request_id)
 
     def note(self, name: str, told: Struct) -> None:
         """It travels in the ticket, if there is one, under this name."""
@@ -124,11 +111,11 @@ class RequestPart:
     async def after_turn(self, pending: PendingRequest) -> None:
         """The turn is in the journal, or on its way there. Memories are found after this."""
 
-    def after_search(self, pending: PendingRequest, shown: tuple[str, ...], tokens: int) -> None:
-        """The prompt is given memories of these ids, in so many tokens."""
+    def after_search(self, pending: PendingRequest, shown: Shown) -> None:
+        """The prompt is given this."""
 
-    def goes_on(self, body: bytes | None) -> None:
-        """The request goes on with this body; None: as it came, also where rewriting it took too long."""
+    def goes_on(self, result: RequestResult) -> None:
+        """The request goes on so; without a body as it came, also where rewriting it took too long."""
 
 
 def noted(ticket: Ticket, name: str, decoder: msgspec.json.Decoder[T]) -> T | None:
@@ -163,7 +150,7 @@ class Explaining(Feature):
     """A client that asks is told which memories its prompt was given: by their ids, in a response header that Envoy
     makes of the metadata."""
 
-    def after_search(self, pending: PendingRequest, shown: tuple[str, ...], tokens: int) -> None:
+    def after_search(self, pending: PendingRequest, shown: Shown) -> None:
         asked = pending.request.head.header(EXPLAIN_HEADER)
-        if shown and asked is not None and asked.lower() == ASKED:
-            pending.notes = (*pending.notes, (NOTE, ", ".join(shown)))
+        if shown.has and asked is not None and asked.lower() == ASKED:
+            pending.notes = (*pending.notes, (NOTE, ", ".join(shown.has)))

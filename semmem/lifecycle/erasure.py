@@ -46,7 +46,8 @@ ERASED = "erased"
 class Receipt:
     """What went: turns in the journal, halves of turns that waited in memory, batches and holds that were cut short,
     memories, their earlier versions, statistics of their use, pieces of waiting turns that said the same again, of
-    recorded conversations whole ones and single messages, passages of what was said, and the user's alias."""
+    recorded conversations whole ones and single messages, passages of what was said, logged requests, and the user's
+    alias."""
 
     turns: int = 0
     halves: int = 0
@@ -58,6 +59,7 @@ class Receipt:
     conversations: int = 0
     messages: int = 0
     passages: int = 0
+    requests: int = 0
     aliases: int = 0
 
     def shown(self) -> dict[str, int]:
@@ -282,6 +284,7 @@ class Erasure:
             await self.records.withhold_answers(scope.user, [*ids, *said], now=max(what.at, self.clock()))
             progress.counts["passages"] += await self._forget_said(scope, at=what.at)
         self.here.forget_memories(scope.user, None if what.takes_user else ids)
+        progress.counts["requests"] += await self.records.forget_requests(scope.user, ids)
         if not what.takes_user:  # the others' statistics were counted with their marks
             progress.counts["statistics"] += len((await self.records.uses(scope.user)).keys() & set(ids))
         # What turns of other scopes said is not erased, though it be the same: their batches learn it from them.

@@ -18,7 +18,7 @@ class ErasureRecords(MemoryRecords, Protocol):
         """Mark what is erased, remember it until ``finish_erasure``, and erase its turns with all that hangs on them.
         Whoever is at work on them is cut short, and later halves are turned away, those of the turns named in
         ``turned_away`` at once. Returns a hold of the user for ``hold_s`` (empty: somebody is at work on something else
-        of theirs) and counts: turns, batches, versions, statistics, aliases."""
+        of theirs) and counts: turns, batches, versions, statistics, requests, aliases."""
 
     async def finish_erasure(self, what: Forgetting, hold_id: str) -> None:
         """The store holds nothing of it any more either. Ends the hold."""
@@ -35,6 +35,10 @@ class ErasureRecords(MemoryRecords, Protocol):
         """Recorded answers that were shown one of these memories, of an erased scope of the user's, are put into no
         prompt any more, nor are those that may repeat them; also answers that were asked for until now and come later.
         """
+
+    async def forget_requests(self, user: str, memory_ids: Sequence[str]) -> int:
+        """What is kept of how those requests went in whose prompts one of these memories was, or might have been; how
+        many there were. What comes later of a request from before the erasure is turned away."""
 
     async def forget_past(self, user: str, sessions: Iterable[str], *, now: float) -> None:
         """Sessions of which a memory was forgotten: what was said in them before ``now`` is in no summary any more."""

@@ -1,9 +1,6 @@
-"""How the request phase of an exchange can end, in one word each; and what is noted of a request for whoever asks later
-why it went so: names and numbers, nothing that was said."""
+"""How the request phase of an exchange can end, in one word each."""
 
 from enum import StrEnum
-
-from msgspec import Struct
 
 
 class Outcome(StrEnum):
@@ -39,22 +36,3 @@ class Outcome(StrEnum):
 
 NAME_CHARS_MAX = 256
 """Of a request's id and of its model's name so much is kept."""
-
-
-class RequestRecord(Struct, frozen=True):
-    """``id``: the ``x-request-id``, empty where there is no usable one. ``turn``: the name of what is learnt from.
-    ``api``: the dialect. ``shown``: ids of the memories in its prompt; ``weighed``: those of them that were found anew,
-    with the log-odds that the request needs them, None where the decision has none. ``left``: ids of the best that were
-    near enough and were left out, each with the word for why and its log-odds. ``purpose``: what it is about."""
-
-    id: str
-    user: str
-    project: str | None = None
-    session: str | None = None
-    turn: str = ""
-    api: str = ""
-    model: str = ""
-    shown: tuple[str, ...] = ()
-    weighed: tuple[tuple[str, float | None], ...] = ()
-    left: tuple[tuple[str, str, float | None], ...] = ()
-    purpose: str = ""

@@ -1,6 +1,7 @@
 """One request as retrieval sees it, when it has to be answered, and whom to tell that it takes longer."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct, field
@@ -18,10 +19,11 @@ async def no_extension(_extra_s: float) -> None:
 
 
 class Deadline:
-    """The end of one request phase: ``at`` in the event loop's time; None where nothing ends it."""
+    """The end of one request phase: ``at`` in the event loop's time; None where nothing ends it. ``began``: the phase
+    did, by the monotonic clock."""
 
     def __init__(self, at: float | None = None, ask_for_more: ExtendDeadline = no_extension) -> None:
-        self.at = at
+        self.at, self.began = at, time.monotonic()
         self._ask_for_more = ask_for_more
         self._running: asyncio.Timeout | None = None
 

@@ -4,6 +4,7 @@ composition root uses them."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from functools import cache
 
 from prometheus_client import Histogram
 
+from semmem.background.tasks import Outage
 from semmem.memory import Message, Vector
 from semmem.ports.embedder import Embedder, EmbedderWrapper
 from semmem.ports.errors import EmbedderBusy, SemmemError
@@ -19,6 +21,8 @@ from semmem.ports.models import Reranker, ServedModel
 from semmem.ports.spans import MODEL, OPERATION, step
 from semmem.ports.store import Store, StoreCall, StoreWrapper
 from semmem.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 IN_PROCESS = "in_process"
 """The backend that is no server."""
@@ -57,13 +61,15 @@ class ObservedStore(StoreWrapper):
 
 
 class MeteredEmbedder(EmbedderWrapper):
-    """An Embedder whose calls are timed. ``model``: its name in traces; ``is_remote``: a server embeds."""
+    """An Embedder whose calls are timed, and which says when it fails and when it works again. ``model``: its name in
+    traces; ``is_remote``: a server embeds."""
 
     def __init__(self, embedder: Embedder, metrics: Metrics, *, model: str = "", is_remote: bool = False) -> None:
         super().__init__(embedder)
         self._seconds = cache(metrics.embedder_seconds.labels)
         self._model, self._is_remote = model, is_remote
         self._span_name = f"embeddings {model}".strip()
+        self._outage = Outage(log, "embed", level=logging.WARNING)
 
     async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
         started = time.perf_counter()
@@ -74,9 +80,13 @@ class MeteredEmbedder(EmbedderWrapper):
                 span.note(MODEL, self._model)
                 vector = await super().embed(text, within_s=within_s)
             status = "ok"
+            self._outage.worked()
             return vector
         except EmbedderBusy:
             status = "busy"
+            raise
+        except SemmemError as error:
+            self._outage.failed(error)
             raise
         except asyncio.CancelledError:  # whoever asked could wait no longer
             status = "late"

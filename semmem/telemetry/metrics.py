@@ -167,6 +167,12 @@ class Metrics:
             "semmem_usage_dropped", "Answered requests that the statistics of use miss, since too many waited."
         )
 
+        # the request log
+        self.request_log_queue = gauge("semmem_request_log_queue", "Halves of requests waiting for the request log.")
+        self.request_log = count(
+            "semmem_request_log", "Halves of requests written to the request log or missing in it, and gone.", "result"
+        )
+
         # conversations
         self.conversations_queue = gauge(
             "semmem_conversations_queue", "Requests and answers waiting to be written to conversations."

@@ -14,13 +14,15 @@ from semmem.turns.encodings import Decoder, Undecodable
 class Ticket(Struct, frozen=True):
     """What the request phase hands to the response phase of the same exchange, through Envoy's dynamic metadata.
     ``earlier`` are turns of the same request that stand before this one without an answer: they end as it does.
-    ``place``: where the request stands in a trace. ``notes``: what features want to know again, by their names."""
+    ``place``: where the request stands in a trace. ``notes``: what features want to know again, by their names.
+    ``request``: what the request log calls it, 32 hex digits; empty where it has none."""
 
     turn_id: str
     dialect: str
     earlier: tuple[str, ...] = ()
     place: Place = NOWHERE
     notes: tuple[tuple[str, str], ...] = ()
+    request: str = ""
 
 
 class Closing(Protocol):

@@ -12,6 +12,7 @@ from semmem.exchange.features import Feature, PendingRequest, noted
 from semmem.memory import Answer, Conversation, Scope, TurnEnding
 from semmem.ports.names import fits, usable
 from semmem.ports.usage import DAY_S, Asked, UsageRow, session_name, user_name
+from semmem.retrieval.showing import Shown
 from semmem.turns.observation import Ticket
 from semmem.usage.report import Prices
 
@@ -64,13 +65,13 @@ class Meter(Feature):
     names: KnownNames
     add: Callable[[UsageRow], None]
 
-    def after_search(self, pending: PendingRequest, shown: tuple[str, ...], tokens: int) -> None:
+    def after_search(self, pending: PendingRequest, shown: Shown) -> None:
         if pending.ticket is None:
             return
         said = pending.said if pending.replacement is None else pending.question.conversation
         opened = pending.turn.opened
         speaks = opened is not None and not opened.resumed
-        asked = self.asked(pending.turn.scope, said, pending.said_at, speaks=speaks, injected_tokens=tokens)
+        asked = self.asked(pending.turn.scope, said, pending.said_at, speaks=speaks, injected_tokens=shown.tokens)
         pending.note(NOTE, asked)
 
     def on_answer(self, ticket: Ticket, ending: TurnEnding, answer: Answer | None, now: float, *, failed: bool) -> None:

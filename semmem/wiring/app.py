@@ -60,7 +60,7 @@ class App:
         self._announce = Counting(
             self._metrics, backend=settings.memory.backend, retention_days=settings.journal.retention_days
         )
-        self._activity = Activity(time.time, settings.limits.requests_remembered)
+        self._activity = Activity(time.time)
         self._samples = Samples(self._metrics)
         self.reloading = Reloading[Serving](settings, read or (lambda: (settings, ())), announce=self._announce)
         self._tasks = Tasks()
@@ -84,7 +84,6 @@ class App:
                 shown=request.ledger(self._settings, opened.backends.journal, self._tasks.spawn, self._announce),
                 embedder_tried=self._embedder_tried,
                 tracer=self._tracer,
-                forget_requests=self._activity.forget,
             )
             if parts.replicas is not None:
                 await parts.replicas.join()
@@ -109,6 +108,7 @@ class App:
                 await parts.uses.flush()
                 await parts.usage.writer.flush()
                 await parts.conversations.writer.flush()
+                await parts.request_log.flush()
 
     async def until(self, stop: asyncio.Event) -> None:
         """Wait to be stopped. Raises a failure that waiting will not mend."""
@@ -158,6 +158,8 @@ class App:
             ("former usage", parts.usage.writer.keep_small),
             ("conversations", parts.conversations.writer.run),
             ("former conversations", parts.conversations.writer.keep_small),
+            ("request log", parts.request_log.run),
+            ("former requests", parts.request_log.keep_small),
             ("upkeep", lambda: maintenance.keep_up(lambda: self._workshop.serving.learning.upkeep, parts.can_learn)),
             ("unread histories", lambda: request.read_again(lambda: self._workshop.serving.turns)),
             ("reload", self.reloading.run),

@@ -46,8 +46,6 @@ class Here:
     unread: UnreadHistories = field(default_factory=UnreadHistories)
     forget_states: Callable[[str], None] = lambda _user: None
     """Of all the user's long sessions, whatever is forgotten."""
-    forget_requests: Callable[[str, Sequence[str] | None], None] = lambda _user, _memory_ids: None
-    """Whose they were, and what they were shown: of all of the user's, or of those that had one of the memories."""
 
     def forget(self, what: Forgetting) -> tuple[int, list[str]]:
         user = what.scope.user
@@ -56,7 +54,6 @@ class Here:
         self.forget_states(user)
         if what.takes_user:
             self.sessions.forget(user)
-            self.forget_requests(user, None)
         if what.takes_turns:
             self.unread.forget(what)
         return self.writer.forget(what) if what.takes_turns else (0, [])
@@ -76,7 +73,6 @@ class Here:
         self.shown.forget(user)  # until now a conversation could be read that said the same
         self.notes.forget(user, memory_ids)
         self.votes.forget(user, memory_ids)
-        self.forget_requests(user, memory_ids)
 
 
 def erasure(

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from semmem.backends.sql.journal import SqlJournal
 from semmem.background.derived import StateMaker, TalkPlacer
-from semmem.background.writers import ConversationWriter, UsageRetention, UsageWriter
+from semmem.background.writers import ConversationWriter, RequestLogWriter, UsageRetention, UsageWriter
 from semmem.compression.compressor import CompressionRules, Compressor, KnownStates
 from semmem.compression.making import Making, ModelWriter
 from semmem.config.settings import Settings
@@ -146,6 +146,11 @@ def making(settings: Settings, backends: Backends) -> Making:
 
 def fence_of(backends: Backends) -> Fence:
     return backends.fence or Fence(secrets.token_bytes(KEY_BYTES))
+
+
+def request_log_writer(settings: Settings, journal: SqlJournal) -> RequestLogWriter:
+    rules = settings.request_log
+    return rules.fill(RequestLogWriter, journal, kept_s=rules.days * DAY_S, interval_s=rules.flush_s)
 
 
 class Recording:

@@ -3,7 +3,7 @@ itself, for the page of metrics and the API."""
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from semmem import __version__
@@ -30,7 +30,7 @@ from semmem.turns.sessions import Sessions
 from semmem.wiring import backup, learning, models, request, stores
 from semmem.wiring import erasure as erasing
 from semmem.wiring.backends import Backends, Opened
-from semmem.wiring.features import Compression, ConversationRecord, Recording
+from semmem.wiring.features import Compression, ConversationRecord, Recording, request_log_writer
 from semmem.wiring.maintenance import HousekeepingLoop, StoreWatch
 from semmem.wiring.replicas import Replicas
 
@@ -51,7 +51,6 @@ class Parts:
         shown: Ledger,
         embedder_tried: asyncio.Event,
         tracer: Tracer,
-        forget_requests: Callable[[str, Sequence[str] | None], None],
     ) -> None:
         backends, memory, hidden = opened.backends, settings.memory, opened.hidden
         journal = backends.journal
@@ -86,7 +85,6 @@ class Parts:
             self.uses,
             backends.votes,
             forget_states=self.compression.maker.forget,
-            forget_requests=forget_requests,
         )
         self.unread = here.unread
         waiting = learning.waiting_words(settings, self.patient)
@@ -111,6 +109,7 @@ class Parts:
         )
         self.usage = Recording(settings, journal)
         self.conversations = ConversationRecord(settings, journal)
+        self.request_log = request_log_writer(settings, journal)
         self.replicas: Replicas | None = None
         if (elsewhere := self.erasure.elsewhere) is not None:  # else nobody can share the journal
             self.replicas = Replicas(
@@ -186,7 +185,7 @@ def metrics_page(metrics: Metrics, parts: Parts, components: Up) -> MetricsPage:
     """The page with what nobody announces: how much waits, is held in memory, or was dropped, and which components are
     up."""
     backends, writer, usage, reindexing = parts.opened.backends, parts.writer, parts.usage.writer, parts.reindexing
-    conversations, warming = parts.conversations.writer, parts.warming
+    conversations, warming, logged = parts.conversations.writer, parts.warming, parts.request_log
     reindex = {metrics.reindex_state.labels(state.value): partial(_is_in, reindexing, state) for state in ReindexState}
     up = {metrics.component_up.labels(name): is_up for name, is_up in components.items()}
     return MetricsPage(
@@ -195,6 +194,7 @@ def metrics_page(metrics: Metrics, parts: Parts, components: Up) -> MetricsPage:
             metrics.journal_queue: lambda: len(writer),
             metrics.usage_queue: lambda: len(usage),
             metrics.conversations_queue: lambda: len(conversations),
+            metrics.request_log_queue: lambda: len(logged),
             metrics.session_states_waiting: lambda: len(parts.compression.maker),
             metrics.hot_users: lambda: backends.store.taken.users,
             metrics.hot_memories: lambda: backends.store.taken.memories,
@@ -218,6 +218,7 @@ def metrics_page(metrics: Metrics, parts: Parts, components: Up) -> MetricsPage:
                 for counter, counts in (
                     (metrics.conversations_missed, conversations.missed),
                     (metrics.conversations_removed, conversations.removed),
+                    (metrics.request_log, logged.counts),
                     (metrics.chained_requests, parts.conversations.chained),
                 )
                 for word in counts

@@ -42,6 +42,7 @@ from semmem.management.everybodys_api import backup_routes, everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
 from semmem.management.idempotency import Idempotency, IdempotencyRules
 from semmem.management.memories import Memories, WriteScreen
+from semmem.management.requests_api import request_routes
 from semmem.management.retrieval import States, state_routes
 from semmem.management.routes import MetadataLimits
 from semmem.management.server import HttpListener, add_studio
@@ -50,6 +51,7 @@ from semmem.ports.clock import Clock
 from semmem.ports.events import Announce
 from semmem.ports.spans import Tracer
 from semmem.request.body_work import BodyWork
+from semmem.request_log.feature import RequestLogging
 from semmem.retrieval.index.hot_memories import Spawn
 from semmem.retrieval.showing import Showing
 from semmem.telemetry.log_lines import tell_from
@@ -200,6 +202,7 @@ class Workshop:
             parts.compression.feature(settings, backends, work, self.announce),
             parts.usage.feature(settings),
             Explaining() if settings.memory.injection.explain else None,
+            RequestLogging(parts.request_log.add) if settings.request_log.enabled else None,
         ]
         return Exchange(
             askers=request.asker_rules(settings, parts.switches),
@@ -251,7 +254,8 @@ class Workshop:
                 ),
                 reindex_routes(parts.reindexing),
                 reload_routes(self.reloads.reload),
-                activity_routes(self.activity, memories),
+                activity_routes(self.activity),
+                request_routes(journal, parts.request_log.flush, memories.store),
                 usage_routes(parts.usage.shown(settings)),
                 conversation_routes(parts.conversations.shown(parts.opened.hidden.marks, self._unshown)),
                 state_routes(made_states),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.harness import House, StandInModel, envoy_process, house, semmem_process
+from tests.support.harness import House, StandInModel, envoy_process, eventually, house, semmem_process
 from tests.support.postgres import TestServer
 from tests.support.servers import shared_milvus_lite
 
@@ -102,7 +103,7 @@ def test_a_restart_changes_no_prompt(model: StandInModel, tmp_path: Path) -> Non
         assert blocks(talk.prompts[-1]) == 3
 
 
-def test_two_replicas_take_turns_and_the_prompt_stays_warm(
+def test_two_replicas_take_turns_the_prompt_stays_warm_and_each_tells_of_all_requests(
     model: StandInModel, tmp_path: Path, postgres: TestServer
 ) -> None:
     with shared_milvus_lite(tmp_path / "milvus") as address:
@@ -122,7 +123,15 @@ def test_two_replicas_take_turns_and_the_prompt_stays_warm(
                     talk.say(question)
                     time.sleep(0.5)  # blocks are written behind the requests, long before a model has answered
                     assert number == 0 or talk.is_warm
+                for each in doors:
+                    eventually(partial(knows_all, each), within_s=30, what="it tells of all requests")
         assert blocks(talk.prompts[-1]) >= 3
+
+
+def knows_all(home: House) -> bool:
+    """The log has four requests there, with how their answers ended."""
+    told = home.semmem.api("GET", "/v1/requests", params={"user_id": "alice"})["requests"]
+    return len(told) == 4 and all(one["answer"] is not None for one in told)
 
 
 def postgres_name(postgres: TestServer) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tests.support.harness import ADMIN_TOKEN, House, eventually
+from pathlib import Path
 
+from tests.support.harness import ADMIN_TOKEN, House, StandInModel, eventually, house, semmem_process
+
+IN_PROCESS = {"memory": {"backend": "in_process"}}
 ADMIN = {"authorization": f"Bearer {ADMIN_TOKEN}"}
 
 
@@ -27,6 +30,16 @@ def test_a_request_says_what_it_was_shown_and_what_was_learnt_of_it(home: House,
     listed = home.semmem.api("GET", "/v1/requests", params={"user_id": alice})["requests"]
     assert listed[0]["id"] == "why-this"
     assert len(listed) == 2
+    assert (listed[0]["answer"]["ending"], listed[0]["answer"]["milliseconds"] > 0) == ("answered", True)
+
+
+def test_requests_are_known_after_a_restart(model: StandInModel, tmp_path: Path) -> None:
+    with house(tmp_path, model, IN_PROCESS) as home:
+        home.chat("alice", "What is the weather where I live?", headers={"x-request-id": "before"})
+    with semmem_process(tmp_path, IN_PROCESS) as again:
+        told = again.api("GET", "/v1/requests/before")
+    assert (told["user_id"], sorted(told["steps"])) == ("alice", ["finding", "journalling", "reading", "rewriting"])
+    assert told["answer"]["ending"] == "answered"
 
 
 def test_an_erasure_takes_a_users_requests(home: House, alice: str) -> None:

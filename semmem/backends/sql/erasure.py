@@ -19,9 +19,11 @@ from semmem.backends.sql.database import ERASED as ERASED_NEWS
 from semmem.backends.sql.database import JournalPart, one_read, one_write
 from semmem.backends.sql.marks import lower
 from semmem.backends.sql.memory_records import HOLD, end_hold, hold_user, is_live, unmarked
+from semmem.backends.sql.request_log import forget_logged
 from semmem.backends.sql.rows import Transaction, json_memory, row_scope, scope_row, within
 from semmem.backends.sql.states import forget_states
 from semmem.backends.sql.tables import aliases, answers, batches, erasures, forgotten, pending_erasures, turns, versions
+from semmem.backends.sql.tables import request_log as logged
 from semmem.backends.sql.unlearnt import end_batches
 from semmem.backends.sql.usage import forget_usage
 from semmem.backends.sql.withholding import withhold, withhold_marked
@@ -111,6 +113,7 @@ class SqlErasure(JournalPart):
     def add_marks(self, conn: Transaction, marks: Sequence[Mark]) -> None:
         if marks:
             forget_states(conn)
+            forget_logged(conn)
         scopes = [mark for mark in marks if not mark.memory and not mark.conversation]
         _raise(conn, forgotten, [(*mark.scope, mark.at) for mark in scopes])
         conversation_rows.mark_conversations(
@@ -149,6 +152,7 @@ class SqlErasure(JournalPart):
     @one_write
     def erase_marked(self, conn: Transaction) -> Counter[str]:
         forget_states(conn)  # they are made again of what may be kept
+        forget_logged(conn)
         until = marks.turns_forgotten(conn)
         counts = Counter(turns=_erase_marked_turns(conn, until))
         counts.update(_erase_beside(conn, marks.memories_forgotten(conn)))
@@ -196,6 +200,7 @@ def _erase_turns(conn: Transaction, scope: Scope, at: float, now: float) -> Coun
     counts["batches"] = _cut_batches(conn, scope, at, torn)
     counts["versions"] = _erase_versions(conn, scope, at)
     counts.update(forget_said(conn, scope, at, now=now))
+    counts["requests"] = forget_logged(conn, within(logged, scope), or_(logged.c.at <= at, logged.c.at > ahead))
     if scope.project is None and scope.agent is None:
         _erase_sessions(conn, scope, at)
     if scope == Scope(scope.user):

@@ -136,6 +136,7 @@ class SqlHousekeeping(JournalPart):
                 tables.session_states,
                 tables.shown_blocks,
                 tables.aliases,
+                tables.request_log,
             )
         )
         return sorted({name for each in known for name in conn.execute(each).scalars()})[:limit]

@@ -20,6 +20,7 @@ from semmem.backends.sql.file import SqliteFile, Synchronous, sqlite_path
 from semmem.backends.sql.housekeeping import SqlHousekeeping
 from semmem.backends.sql.memory_records import SqlMemoryRecords
 from semmem.backends.sql.recording import SqlRecording
+from semmem.backends.sql.request_log import SqlRequestLog
 from semmem.backends.sql.states import SqlSessionStates
 from semmem.backends.sql.unlearnt import SqlUnlearnt
 from semmem.backends.sql.usage import SqlUsage
@@ -36,6 +37,7 @@ class SqlJournal(
     SqlMemoryRecords,
     SqlAccounts,
     SqlUsage,
+    SqlRequestLog,
     SqlConversations,
     SqlConversationReads,
     SqlSessionStates,

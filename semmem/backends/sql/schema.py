@@ -13,7 +13,7 @@ from semmem.backends.sql.rows import Transaction
 from semmem.backends.sql.tables import SCHEMA_VERSION, journal_schema, metadata, turns, users, versions
 from semmem.ports.errors import JournalError
 
-HEAD = "0019"
+HEAD = "0020"
 """The revision of ``tables``: raised by one when something is added there. A journal that has it is not looked at."""
 VERSION_TABLE = "journal_revision"
 

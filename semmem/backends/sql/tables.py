@@ -406,6 +406,18 @@ shown_blocks = _table(
 """What sessions were shown. ``session`` and ``anchor`` are digests, ``body`` is a ShownBlock as JSON; as with the
 states, all of it goes with whatever is erased of a user."""
 
+request_log = _table(
+    "request_log",
+    *_keys("key", kind=Text),
+    *_scope_columns(),
+    *_names("request_id"),
+    *_given(Double, "at"),
+    *(Column(name, Text, nullable=False, server_default="") for name in ("outcome", "answer")),
+    *_names("body"),
+)
+"""How requests went: ``body`` and ``answer`` are the halves as JSON (semmem.ports.request_log), either may come first.
+Without its request an answer has no user, and goes with its age."""
+
 SAID, TALK = conversation_messages.c, conversations.c
 """Columns: of what was said in conversations, and of these themselves."""
 
@@ -458,5 +470,8 @@ _index("conversation_messages_answer", SAID.user_id, SAID.answer_id, where=SAID.
 _index("conversation_messages_shown", SAID.user_id, where=SAID.shown != "")
 Index("session_states_expiry", session_states.c.expires_at)
 Index("shown_blocks_expiry", shown_blocks.c.expires_at)
+Index("request_log_user", request_log.c.user_id, request_log.c.at)
+Index("request_log_id", request_log.c.request_id, request_log.c.at)
+Index("request_log_at", request_log.c.at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))
 Index("said_messages_at", said_messages.c.at)

@@ -8,7 +8,8 @@ import { reason } from "./reasons.js";
 import { thumbs } from "./thumbs.js";
 
 const SHOWN = 100;
-const PASSED = "It is no longer known to this process: it keeps the last 1,000 requests, as long as it runs and nothing of them was erased.";
+const PASSED = "It is not kept, or not any more: requests are kept for some days (request_log.days), and what is erased goes with them.";
+const STEPS = { reading: "understanding it", journalling: "its turn to the journal", finding: "finding memories", rewriting: "rewriting it" };
 
 let wanted = "";
 
@@ -29,7 +30,7 @@ export function requests(place, id) {
 function listed(found) {
   if (!found.length) {
     return wanted ? empty(`None ended with “${spoken(wanted)}”`, `${meaning(wanted)}.`)
-      : empty("No request yet", "Those that come through Envoy for this user are listed here. This process keeps the last 1,000 of all users, as long as it runs; another replica has its own.", doctor());
+      : empty("No request yet", "Those that come through Envoy for this user are listed here, whichever replica they meet, for some days.", doctor());
   }
   return table("Requests", "Requests, the newest first", ["When", "Outcome", "Took", "Memories", "Tokens", "Model"], found.map((each) => [
     h("a", { href: link("requests", each.id) }, moment(each.time)), chip(spoken(each.outcome), kind(each.outcome)), milliseconds(each.milliseconds),
@@ -69,10 +70,21 @@ function lookAt(user, id) {
 
 function summary(told) {
   const known = [["When", moment(told.time)], ["Its id", told.id], ["API", told.api], ["Model asked for", told.model || "unknown"], ["Took, in semmem", milliseconds(told.milliseconds)],
-    ["Added to the prompt", `${number(told.tokens)} tokens`], ["Taken to be about", told.purpose], ["Project", told.project_id], ["Session", told.session_id]];
+    ["Of that", steps(told.steps)], ["Added to the prompt", `${number(told.tokens)} tokens`], ["Its answer", answered(told.answer)], ["Taken to be about", told.purpose], ["Project", told.project_id], ["Session", told.session_id], ["Trace", told.trace_id]];
   return h("section", { class: "card", "aria-label": "How it ended" },
     h("h2", { tabIndex: -1 }, chip(spoken(told.outcome), kind(told.outcome)), ` ${meaning(told.outcome)}`),
     facts(known.filter(([, value]) => value)));
+}
+
+function steps(taken) {
+  return Object.entries(taken).map(([name, each]) => `${STEPS[name] ?? name} ${milliseconds(each)}`).join(", ");
+}
+
+function answered(answer) {
+  if (!answer) return "not seen to its end, or not observed";
+  const read = answer.tokens_in === null ? [] : [`${number(answer.tokens_in)} tokens read${answer.cached_tokens === null ? "" : `, ${number(answer.cached_tokens)} of them from the model's cache`}`];
+  const written = answer.tokens_out === null ? [] : [`${number(answer.tokens_out)} written`];
+  return [`${spoken(answer.ending)} after ${milliseconds(answer.milliseconds)}`, ...read, ...written].join(", ");
 }
 
 function prompt(told) {

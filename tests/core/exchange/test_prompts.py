@@ -96,20 +96,6 @@ async def test_limit_types_and_threshold_of_the_request_are_honoured() -> None:
     assert (await ask(memory_types=["semantic"])).injected == 2
 
 
-async def test_what_was_left_out_of_a_prompt_is_noted_with_its_reason_and_what_the_request_is_about() -> None:
-    world = World()
-    await world.knows(BUDGET)
-    await world.knows("User's budget for the Hawaii trip was $9,000 once")
-    config = {"retrieval_limit": 1}
-    result = await world.ask({"messages": [{"role": "user", "content": QUESTION}], "memory_config": config})
-    record = result.record
-    assert record is not None
-    [(left, reason, _)] = record.left
-    assert (reason, record.purpose) == ("limit", "recall")
-    assert left not in record.shown
-    assert len({left, *record.shown}) == 2
-
-
 async def test_the_newest_are_shown_whatever_cosine_is_asked_of_others() -> None:
     world = World(
         rules=RecallRules(threshold=0.99, strategy=Strategy.RECENT, embed_timeout_s=10.0, store_timeout_s=10.0)

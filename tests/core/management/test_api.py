@@ -417,6 +417,7 @@ async def test_a_scope_can_be_forgotten_with_what_waits_to_be_learnt(api: Api) -
             "conversations": 0,
             "messages": 0,
             "passages": 0,
+            "requests": 0,
             "aliases": 0,
         },
     }

@@ -35,6 +35,7 @@ from semmem.management.engine_api import (
 )
 from semmem.management.everybodys_api import backup_routes, everybodys_routes
 from semmem.management.feedback_api import FeedbackDesk, feedback_routes
+from semmem.management.requests_api import request_routes
 from semmem.management.usage_api import Usage, usage_routes
 from semmem.ports.accounts import TokenRow
 from semmem.ports.conversations import ConversationLimits
@@ -132,6 +133,10 @@ async def nothing_new() -> Reload:
     return Reload("unchanged", "2027-01-15T08:00:00Z", "0123456789abcdef")
 
 
+async def nothing_waits() -> None:
+    """Of the request log."""
+
+
 class NothingToReindex:
     """Stands where Reindexing does."""
 
@@ -168,7 +173,8 @@ class Guarded:
                 engine_routes(an_engine(), Samples(Metrics())),
                 work_routes(journal, self.clock),
                 everybodys_routes(api.store, journal),
-                activity_routes(Activity(self.clock), api.memories),
+                activity_routes(Activity(self.clock)),
+                request_routes(journal, nothing_waits, api.store),
                 usage_routes(a_usage(journal, self.clock)),
                 conversation_routes(the_conversations(api, journal, self.clock)),
                 switch_routes(nothing),

@@ -150,8 +150,10 @@ def test_a_page_shows_what_totals_have_come_to_and_gauges_as_they_are() -> None:
 
 OPEN = {"semmem_facts_quarantined", "semmem_facts_rejected", "semmem_passages"}
 """Counters of the screen's reasons, which its rules have."""
-OF_OTHERS = {f"semmem_{name}" for name in ("conversations_missed", "conversations_removed", "chained_requests")}
-OF_OTHERS |= {"semmem_warmed_users", "semmem_trace_spans"}
+OF_OTHERS = {
+    f"semmem_{name}" for name in ("conversations_missed", "conversations_removed", "chained_requests", "request_log")
+}
+OF_OTHERS |= {"semmem_chained_requests", "semmem_warmed_users", "semmem_trace_spans"}
 """Whose words semmem.wiring.parts adds, and the export of traces."""
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from contextlib import suppress
 
 import pytest
 
@@ -46,3 +48,27 @@ async def test_a_vector_that_nobody_can_wait_for_any_longer_is_late_and_no_error
     with pytest.raises(asyncio.CancelledError):
         await asked
     assert calls(metrics) == {"late": 1.0}
+
+
+async def test_an_embedder_that_is_away_is_said_once_and_so_is_its_return(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    inner = Sometimes()
+    embedder = MeteredEmbedder(inner, Metrics())
+    away = EmbedderError("no connection in time")
+    for inner.error in (away, away, EmbedderBusy("full"), None, None):
+        with suppress(EmbedderError):
+            await embedder.embed("what somebody said")
+    assert caplog.messages[0] == "embed failed, it is tried again: no connection in time"
+    assert caplog.messages[1].startswith("embed works again, after 2 failures")
+    assert len(caplog.messages) == 2
+
+
+class Sometimes(HashEmbedder):
+    """Fails while ``error`` says how."""
+
+    error: EmbedderError | None = None
+
+    async def embed(self, text: str, *, within_s: float | None = None) -> Vector:
+        if self.error is not None:
+            raise self.error
+        return await super().embed(text)

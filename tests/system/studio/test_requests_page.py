@@ -28,7 +28,10 @@ def test_a_request_tells_what_was_in_its_prompt_and_what_was_learnt(home: House,
     expect(rows).to_contain_text("stand-in")
     rows.get_by_role("link").click()
     expect(page.get_by_role("heading", level=2, name="injected")).to_be_focused()
-    expect(page.get_by_role("region", name="How it ended")).to_contain_text(request_id)
+    ended = page.get_by_role("region", name="How it ended")
+    expect(ended).to_contain_text(request_id)
+    expect(ended).to_contain_text("finding memories")
+    expect(ended).to_contain_text("answered after")
     shown = page.get_by_role("region", name="In its prompt").locator("li", has_text=BUDGET)
     expect(shown).to_contain_text("found for this request")
     shown.get_by_role("button", name="Not helpful").click()
@@ -80,7 +83,7 @@ def test_an_operator_of_live_opens_nothing(home: House, studio: Studio, person: 
 def test_a_request_that_is_no_longer_known_says_why(home: House, studio: Studio, person: str) -> None:
     studio.sign_in(at=f"#/requests/{person}/nobody's")
     expect(studio.page.get_by_text("No such request")).to_be_visible()
-    expect(studio.page.get_by_text("keeps the last 1,000 requests")).to_be_visible()
+    expect(studio.page.get_by_text("requests are kept for some days")).to_be_visible()
     studio.troubles.clear()  # the browser tells of an answer of 404
 
 
