@@ -131,6 +131,10 @@ peers: setup ## what other systems' tests tell, ask and expect, through Envoy an
 envoys: setup ## tests through every Envoy that the package index has (ONLY=releases, comma between them): docs/attach.md
 	@$(BIN)/python -m tests.envoys $(if $(ONLY),--only "$(ONLY)")
 
+.PHONY: stranger
+stranger: setup $(DEPLOY_VENV)/.ready ## README's road to the first memory, as it stands: a fresh clone, and the wheel alone (ONLY=clone,wheel)
+	@$(BIN)/python -m tests.stranger $(if $(ONLY),--only "$(ONLY)")
+
 .PHONY: audit
 audit: setup ## what semmem is made of: versions, digests, installed files, licences, against their lists
 	@$(BIN)/python -m tests.audit

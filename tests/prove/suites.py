@@ -236,6 +236,13 @@ SUITES: tuple[Suite, ...] = (
         make("envoys", within_s=3600),
         falls_short=r"^\| \S+ \| \d+ of \d+ failed",
     ),
+    Suite(
+        "stranger",
+        "tests/stranger",
+        r"^stranger: [1-9]\d* ways, \d+ commands, first memory after .+, \d+ failed$",
+        None,
+        make("stranger", within_s=2 * 3600),
+    ),
     Suite("image", "tests/system/image", r"^(\d+ failed, )?\d+ passed.*$", None, _image),
     Suite(
         "audit",

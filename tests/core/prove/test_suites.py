@@ -17,6 +17,8 @@ from tests.faults.crashes import Tally
 from tests.faults.suite import Result
 from tests.prove.suites import SUITES, Places, Suite
 from tests.stall.__main__ import verdict
+from tests.stranger.__main__ import Walk
+from tests.stranger.__main__ import verdict as strangers
 
 MAKEFILE = (HOME / "Makefile").read_text()
 ITSELF = "tests/prove"
@@ -47,6 +49,7 @@ def test_a_suite_is_run_whole_by_what_make_lists(suite: Suite) -> None:
         ("faults", lambda: str(Result())),
         ("crashes", lambda: str(Tally())),
         ("stall", lambda: verdict([Counter(injected=3)])[0]),
+        ("stranger", lambda: strangers([Walk(9, 40.6), Walk()])),
         ("quality", lambda: summed(dict.fromkeys(TARGETS, None))),
         ("bench", lambda: bench.shown(EMPTY).splitlines()[-1]),
     ],
