@@ -77,7 +77,7 @@ def older(rows: Sequence[Row], changes: Callable[[str], int | None]) -> list[str
         if since is None:
             found.append(f"{row.suite}: seen at {row.commit}, which is not in this history")
         elif since:
-            found.append(f"{row.suite}: {since} commits have changed semmem/ since {row.commit}")
+            found.append(f"{row.suite}: {since} commits of semmem/")
     return found
 
 
