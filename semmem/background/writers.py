@@ -304,7 +304,9 @@ class RequestLogWriter(_Expiring[LoggedRequest | LoggedAnswer]):
         self.counts.update(written=len(batch) - erased, erased=erased)
 
     async def _prune(self, now: float) -> None:
-        self.counts["expired"] += await self.records.prune_requests(before=now - self.kept_s, number=self.requests_max)
+        before = now - self.kept_s
+        while gone := await self.records.prune_requests(before=before, number=self.requests_max):
+            self.counts["expired"] += gone
 
 
 USAGE_RETRY_S = 30.0

@@ -412,8 +412,7 @@ request_log = _table(
     *_scope_columns(),
     *_names("request_id"),
     *_given(Double, "at"),
-    *(Column(name, Text, nullable=False, server_default="") for name in ("outcome", "answer")),
-    *_names("body"),
+    *_names("outcome", "answer", "body"),
 )
 """How requests went: ``body`` and ``answer`` are the halves as JSON (semmem.ports.request_log), either may come first.
 Without its request an answer has no user, and goes with its age."""
