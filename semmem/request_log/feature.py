@@ -82,9 +82,7 @@ class _Logged(RequestPart):
         taken = (round(1000 * (after - before), 3) for before, after in pairwise(times))
         steps = tuple(zip((READING, JOURNALLING, FINDING, REWRITING), taken, strict=True))
         told: dict[str, Any] = {"outcome": str(result.outcome), "memories": result.injected, "tokens": result.tokens}
-        if (
-            result.outcome is Outcome.TIMEOUT and result.outcome != self._half.outcome
-        ):  # too late: it went on as it came
+        if result.outcome is Outcome.TIMEOUT and result.outcome != self._half.outcome:  # it went on as it came
             told |= {"shown": (), "weighed": ()}
         self._add(structs.replace(self._half, steps=steps, **told))
 
