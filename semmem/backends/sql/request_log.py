@@ -64,10 +64,12 @@ class SqlRequestLog(JournalPart):
     @one_write
     def forget_requests(self, conn: Transaction, user: str, memory_ids: Sequence[str]) -> int:
         """Those in whose prompts one of these memories was, or might have been; how many."""
-        locks.user(conn, user)
         gone = frozenset(memory_ids)
+        if not gone:
+            return 0
+        locks.user(conn, user)
         mine = select(_LOG.key, _LOG.body).where(_LOG.user_id == user).execution_options(yield_per=IDS_MAX)
-        named = [row.key for row in conn.execute(mine) if gone and _names_one(row.body, gone)]
+        named = [row.key for row in conn.execute(mine) if _names_one(row.body, gone)]
         return sum(conn.remove(request_log, _LOG.key.in_(some)) for some in slices(named))
 
     @quiet_write

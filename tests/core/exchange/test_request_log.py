@@ -125,7 +125,14 @@ def test_a_key_that_is_none_costs_no_answer_and_is_not_written(told: str) -> Non
 async def test_nothing_is_noted_of_who_is_opted_out_or_unknown() -> None:
     world, halves = logging_world()
     assert (await world.ask(x_semmem_memory="off")).outcome is Outcome.OPTED_OUT
+    assert (await world.ask(x_user_id="")).outcome is Outcome.ANONYMOUS
     assert halves == []
+
+
+async def test_a_request_that_stores_nothing_is_noted_and_its_answer_is_not_observed() -> None:
+    world, halves = logging_world()
+    result = await world.ask(x_semmem_memory="read")
+    assert (result.ticket, len(halves)) == (None, 1)
 
 
 # --- how it is written -----------------------------------------------------------------------------------------------
