@@ -171,19 +171,17 @@ def _place(turn: Turn) -> TurnClosed:
     return TurnClosed(f"{turn.message_id}.{turn.ordinal}", TurnEnding.ERASED, turn.opened_at)
 
 
-PRUNE_EVERY_S = 3600.0
-
-
 class _Expiring(WriteBehind[T]):
     """Forgets what is past its time, also where nothing is recorded any more."""
 
+    prune_every_s: ClassVar = 3600.0
     clock: Callable[[], float]
 
     async def keep_small(self) -> None:
         """Until cancelled."""
         while True:
             await self.prune()
-            await asyncio.sleep(PRUNE_EVERY_S)
+            await asyncio.sleep(self.prune_every_s)
 
     async def prune(self) -> None:
         with suppress(JournalError):  # it is tried again
@@ -280,6 +278,7 @@ class RequestLogWriter(_Expiring[LoggedRequest | LoggedAnswer]):
 
     what = "write the request log"
     batch_max, retry_s = ROWS_MAX, REQUESTS_RETRY_S
+    prune_every_s = 300.0  # in an hour there may be several times as many as are kept
     records: RequestLog
     _: KW_ONLY
     kept_s: float
@@ -304,7 +303,9 @@ class RequestLogWriter(_Expiring[LoggedRequest | LoggedAnswer]):
         self.counts.update(written=len(batch) - erased, erased=erased)
 
     async def _prune(self, now: float) -> None:
-        self.counts["expired"] += await self.records.prune_requests(before=now - self.kept_s, number=self.requests_max)
+        before = now - self.kept_s
+        while gone := await self.records.prune_requests(before=before, number=self.requests_max):
+            self.counts["expired"] += gone
 
 
 USAGE_RETRY_S = 30.0

@@ -1,5 +1,6 @@
 """ext_proc's messages as plain values, and back. All that knows protobuf's fields."""
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -46,6 +47,8 @@ _OWN = frozenset(
 _SOME_TURN, _SOME_REQUEST = "t_" + "0" * 32, "q" * 32
 """As long as the name of any turn, and of any request."""
 _TURN, _REQUEST = _SOME_TURN.encode(), _SOME_REQUEST.encode()
+_REQUEST_NAME = re.compile("[0-9a-f]{32}")
+"""Another filter may have written there: no more than a name goes on to the log."""
 
 
 def going_on(message: pb.ProcessingRequest) -> bytes:
@@ -115,7 +118,8 @@ def read_ticket(message: pb.ProcessingRequest) -> Ticket | None:
     earlier = tuple(str(fields.get("earlier", "")).split())
     place = Place(str(fields.get("traceparent", "")), str(fields.get("tracestate", "")))
     notes = tuple((name, told) for name, told in fields.items() if isinstance(told, str) and name not in _OWN)
-    request = str(fields.get("request", ""))
+    named = _REQUEST_NAME.fullmatch(str(fields.get("request", "")))
+    request = named[0] if named else ""
     return Ticket(str(fields["turn"]), str(fields.get("dialect", "")), earlier, place, notes, request)
 
 

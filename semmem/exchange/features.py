@@ -30,7 +30,8 @@ T = TypeVar("T")
 class RequestResult(Struct, frozen=True):
     """``body`` None: the request goes on byte for byte as it came. ``ticket`` None: the answer is not wanted.
     ``switched``: what an administrator's switch kept from it. ``notes``: what features say of it in Envoy's dynamic
-    metadata. ``record``: None where nobody is known to be asking, or nothing may be kept of it."""
+    metadata. ``request_id``: its ``x-request-id``; None where there is no usable one, nobody is known to be asking, or
+    nothing may be kept of it."""
 
     outcome: Outcome
     body: bytes | None = None

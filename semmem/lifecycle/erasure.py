@@ -277,11 +277,12 @@ class Erasure:
                 progress.unsaid = True
             progress.counts["messages"] += await self._forget_past(what, found)
             told = await self._told(what, found)
-            progress.counts["passages"] += await self._forget_passages(scope.user, told, at=what.at)
+            await self._forget_passages(scope.user, told, progress, at=what.at)
         else:
             # Before they go: where this breaks off, another try has to find them.
             said = await self._said(scope, at=what.at)
             await self.records.withhold_answers(scope.user, [*ids, *said], now=max(what.at, self.clock()))
+            progress.counts["requests"] += await self.records.forget_requests(scope.user, said)
             progress.counts["passages"] += await self._forget_said(scope, at=what.at)
         self.here.forget_memories(scope.user, None if what.takes_user else ids)
         progress.counts["requests"] += await self.records.forget_requests(scope.user, ids)
@@ -376,12 +377,12 @@ class Erasure:
         gone = await self.store.forget_scope(scope, types=PASSAGES, said_until=at)
         return gone + await self.store.forget_scope(Scope(scope.user), types=(MemoryType.GIST,))
 
-    async def _forget_passages(self, user: str, told: Sequence[Memory], *, at: float) -> int:
+    async def _forget_passages(self, user: str, told: Sequence[Memory], progress: _Progress, *, at: float) -> None:
         """With memories, in all their versions, the passages of the turns that they were learnt from, those that say
-        the same again, and the gist of every answer since: it may repeat them. How many went. Safe to repeat. Marked
-        first, as memories are; those too that a batch is about to write."""
+        the same again, and the gist of every answer since: it may repeat them. Safe to repeat. Marked first, as
+        memories are; those too that a batch is about to write."""
         if not told:
-            return 0
+            return
         kept = await all_passages(self.everything, user)
         turns = {memory.source.turn for memory in told if memory.type not in PASSAGES} - {""}
         since = min(memory.said_at for memory in told) - ANSWER_S
@@ -393,7 +394,8 @@ class Erasure:
         await self.records.mark_memories(alone, at=at, now=max(at, self.clock()))
         ids = {one.id for one in going} | {passage for turn in turns for passage in ids_of(turn)}
         await self.records.forget_memories(Scope(user), sorted(ids), shuts_turns=False)
-        return sum([await self.store.forget(Scope(user), one.id) for one in going])
+        progress.counts["requests"] += await self.records.forget_requests(user, sorted(ids))
+        progress.counts["passages"] += sum([await self.store.forget(Scope(user), one.id) for one in going])
 
 
 def _is_gist(passage: Memory) -> bool:

@@ -19,7 +19,8 @@ KEPT = 200
 
 
 class RequestShown(TypedDict):
-    """How a request ended. ``id``: its ``x-request-id``; null where nobody is known to have asked."""
+    """How a request ended. ``id``: its ``x-request-id``; null where it has none that is usable, where nobody is known
+    to have asked, and where nothing may be kept of it."""
 
     number: int
     id: str | None

@@ -103,7 +103,7 @@ def request_routes(log: RequestLog, settle: Callable[[], Awaitable[object]], sto
         await settle()
         return {"requests": [_told(kept) for kept in await log.logged(user, outcome=outcome, limit=limit)]}
 
-    @routes.get("/v1/requests/{request_id}", **needs(Act.READ, *OF_USER, "NOT_FOUND", "MEMORY_NOT_AVAILABLE"))
+    @routes.get("/v1/requests/{request_id:path}", **needs(Act.READ, *OF_USER, "NOT_FOUND", "MEMORY_NOT_AVAILABLE"))
     async def get_request(
         request: Request,
         request_id: Annotated[str, Path(max_length=NAME_CHARS_MAX, description="its x-request-id")],

@@ -67,8 +67,8 @@ class RequestLog(Protocol):
     """All raise JournalError."""
 
     async def log_requests(self, halves: Sequence[LoggedRequest | LoggedAnswer]) -> int:
-        """Keep them, in any order, any number of times; how many were turned away, because something of their user's
-        was erased since."""
+        """Keep them, in any order, any number of times; how many requests were turned away, because they name an
+        erased memory, or a scope of their user's was erased since."""
 
     async def logged(self, user: str, *, outcome: str | None, limit: int) -> list[KeptRequest]:
         """The user's requests, newest first."""
@@ -77,4 +77,5 @@ class RequestLog(Protocol):
         """The newest with this ``x-request-id``, of this user where one is given."""
 
     async def prune_requests(self, *, before: float, number: int) -> int:
-        """Forget those from before this time, and all but the newest ``number``; how many."""
+        """Forget the oldest of those from before this time and of those beyond the newest ``number``; how many. Whoever
+        calls goes on until there are none."""

@@ -26,8 +26,8 @@ SEARCH_MEMORY, UPSERT_MEMORY, DELETE_MEMORY = "search_memory", "upsert_memory", 
 RECORD_ID, RECORD_COUNT = "gen_ai.memory.record.id", "gen_ai.memory.record.count"
 QUERY_TEXT, RECORDS = "gen_ai.memory.query.text", "gen_ai.memory.records"
 """Their attributes; the last two are what users said."""
-REQUEST_ID = "http.request.header.x-request-id"
-"""By its conventions for HTTP; the request log knows a request by it."""
+REQUEST_ID = "semmem.request_id"
+"""The ``x-request-id``, by which the request log knows it."""
 OPERATION, MODEL = "gen_ai.operation.name", "gen_ai.request.model"
 """Of calls of models, by the same conventions. A model's name is the operator's, never a client's."""
 

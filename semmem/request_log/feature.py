@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from msgspec import structs
 
@@ -12,7 +13,7 @@ from semmem.exchange.features import Feature, PendingRequest, RequestPart, Reque
 from semmem.memory import Answer, TurnEnding
 from semmem.ports import spans
 from semmem.ports.request_log import LoggedAnswer, LoggedRequest
-from semmem.request.outcome import NAME_CHARS_MAX
+from semmem.request.outcome import NAME_CHARS_MAX, Outcome
 from semmem.retrieval.showing import Shown
 from semmem.turns.observation import Ticket
 
@@ -63,7 +64,7 @@ class _Logged(RequestPart):
             id=pending.asker.request_id[:NAME_CHARS_MAX] or key,
             scope=pending.turn.scope,
             at=pending.said_at,
-            outcome="",
+            outcome=str(shown.outcome),
             turn=pending.turn.id or "",
             api=request.dialect.name,
             model=request.parsed.conversation.model[:NAME_CHARS_MAX],
@@ -80,7 +81,9 @@ class _Logged(RequestPart):
         times = [*self._times, time.monotonic()]
         taken = (round(1000 * (after - before), 3) for before, after in pairwise(times))
         steps = tuple(zip((READING, JOURNALLING, FINDING, REWRITING), taken, strict=True))
-        told = {"outcome": str(result.outcome), "memories": result.injected, "tokens": result.tokens}
+        told: dict[str, Any] = {"outcome": str(result.outcome), "memories": result.injected, "tokens": result.tokens}
+        if result.outcome is Outcome.TIMEOUT and result.outcome != self._half.outcome:  # it went on as it came
+            told |= {"shown": (), "weighed": ()}
         self._add(structs.replace(self._half, steps=steps, **told))
 
 

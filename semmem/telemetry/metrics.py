@@ -170,7 +170,7 @@ class Metrics:
         # the request log
         self.request_log_queue = gauge("semmem_request_log_queue", "Halves of requests waiting for the request log.")
         self.request_log = count(
-            "semmem_request_log", "Halves of requests written to the request log or missing in it, and gone.", "result"
+            "semmem_request_log", "Halves of requests by what became of them: kept in the request log or not.", "result"
         )
 
         # conversations

@@ -88,7 +88,7 @@ def test_one_request_is_one_trace_from_the_client_to_what_was_learnt(
     assert {found[name][0].parent for name in ("semmem.extract", "upsert_memory")} == {learnt.id}, shown
     assert (request.state, observed.state) == ("shop=till7", "shop=till7")
     assert request.attributes["semmem.outcome"] == "injected"
-    request_id = request.attributes["http.request.header.x-request-id"]
+    request_id = request.attributes["semmem.request_id"]
     assert traced.semmem.api("GET", f"/v1/requests/{request_id}")["trace_id"] == caller.trace
     assert found["search_memory"][0].attributes["gen_ai.operation.name"] == "search_memory"
     assert found["search_memory"][0].attributes["gen_ai.memory.record.count"] == 1

@@ -25,9 +25,10 @@ from semmem.backends.sql.rows import Transaction
 LOCKS = 1024
 _SPACE = 0x5E33E3
 """Sets these locks apart from others in the same database."""
-SCHEMA, SWITCHES, USAGE, VOTES = -1, -2, -3, -4
+SCHEMA, SWITCHES, USAGE, VOTES, REQUEST_LOG = -1, -2, -3, -4, -5
 """The tables themselves; the switches, and the votes, so that whoever read one number has read all below it; the
-statistics of use, so that nothing is added of a user who is just being erased."""
+statistics of use, so that nothing is added of a user who is just being erased; the request log, in which two that write
+each other's halves would wait in a circle."""
 
 
 def user(conn: Transaction, name: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import structs
-from sqlalchemy import ColumnElement, Row, or_, select, union_all
+from sqlalchemy import ColumnElement, Row, literal_column, select, union_all
 
 from semmem.backends.sql import locks, marks, tables
 from semmem.backends.sql.database import JournalPart, one_read, one_write, quiet_write
@@ -15,8 +15,10 @@ from semmem.backends.sql.rows import (
     Prepared,
     PreparedForMany,
     Transaction,
+    later,
     row_scope,
     scope_row,
+    slices,
     unreadable,
     upsert_into,
 )
@@ -37,12 +39,13 @@ class SqlRequestLog(JournalPart):
         requests = [half for half in halves if isinstance(half, LoggedRequest)]
         users = sorted({half.scope.user for half in requests})
         locks.users_shared(conn, users)
-        erased = _erased_at(conn, users)
-        rows = [_request_row(half) for half in requests if half.at > erased.get(half.scope.user, -math.inf)]
+        erased = _Erased(conn, users)
+        rows = [_request_row(half) for half in requests if not erased.is_in(half)]
+        locks.alone_with(conn, locks.REQUEST_LOG)
         answers = [_answer_row(half) for half in halves if isinstance(half, LoggedAnswer)]
         for statement, these in ((_REQUESTS, rows), (_ANSWERS, answers)):
             if these:
-                statement.run(conn, sorted(these, key=lambda row: row["key"]))  # nobody waits in a circle
+                statement.run(conn, these)
         return len(requests) - len(rows)
 
     @one_read
@@ -61,18 +64,19 @@ class SqlRequestLog(JournalPart):
     @one_write
     def forget_requests(self, conn: Transaction, user: str, memory_ids: Sequence[str]) -> int:
         """Those in whose prompts one of these memories was, or might have been; how many."""
-        locks.user(conn, user)
         gone = frozenset(memory_ids)
+        if not gone:
+            return 0
+        locks.user(conn, user)
         mine = select(_LOG.key, _LOG.body).where(_LOG.user_id == user).execution_options(yield_per=IDS_MAX)
-        named = [row.key for row in conn.execute(mine) if gone and _names_one(row.body, gone)]
-        return sum(conn.remove(request_log, _LOG.key == key) for key in named)
+        named = [row.key for row in conn.execute(mine) if _names_one(row.body, gone)]
+        return sum(conn.remove(request_log, _LOG.key.in_(some)) for some in slices(named))
 
     @quiet_write
     def prune_requests(self, conn: Transaction, *, before: float, number: int) -> int:
-        newest = select(_LOG.at).order_by(_LOG.at.desc()).offset(number).limit(1)
-        last: float | None = conn.execute(newest).scalar()
-        many = [] if last is None else [_LOG.at <= last]
-        return conn.remove(request_log, or_(_LOG.at < before, *many))
+        gone = max(conn.count(request_log, _LOG.at < before), conn.count(request_log) - number, 0)
+        oldest = select(_LOG.key).order_by(_LOG.at, _LOG.key).limit(min(gone, self._limits.prune_rows_max))
+        return conn.remove(request_log, _LOG.key.in_(oldest))
 
 
 def forget_logged(conn: Transaction, *which: ColumnElement[bool]) -> int:
@@ -80,20 +84,34 @@ def forget_logged(conn: Transaction, *which: ColumnElement[bool]) -> int:
     return conn.remove(request_log, _LOG.user_id != "", *which)
 
 
-def _erased_at(conn: Transaction, users: Sequence[str]) -> dict[str, float]:
-    """When anything of them was erased last, of those of whom something was."""
-    if not users:
-        return {}
-    named, found = {marks.digest(user): user for user in users}, dict[str, float]()
-    for row in _ERASED.run(conn, list(named)):
-        user = named[row.user_digest]
-        found[user] = max(row.forgotten_at, found.get(user, row.forgotten_at))
-    return found
+class _Erased:
+    """What is erased of some users: until when their prompts may have been given memories of a scope, and digests of
+    single memories."""
+
+    def __init__(self, conn: Transaction, users: Sequence[str]) -> None:
+        self._until, self._memories = dict[str, float](), dict[str, set[str]]()
+        named = {marks.digest(user): user for user in users}
+        for row in _ERASED.run(conn, list(named)) if named else ():
+            user = named[row.user_digest]
+            if row.memory:
+                self._memories.setdefault(user, set()).add(row.memory)
+            else:
+                self._until[user] = max(row.until, self._until.get(user, row.until))
+
+    def is_in(self, half: LoggedRequest) -> bool:
+        """No prompt is given a memory after it was erased: the time is not compared."""
+        user, gone = half.scope.user, self._memories.get(half.scope.user)
+        if gone and not gone.isdisjoint(map(marks.digest, _named(half))):
+            return True
+        return half.at <= self._until.get(user, -math.inf)
 
 
 def _both(digests: Iterable[Any]) -> Any:
-    found = (select(each.c.user_digest, each.c.forgotten_at) for each in (forgotten, forgotten_memories))
-    return union_all(*(rows.where(rows.selected_columns.user_digest.in_(digests)) for rows in found))
+    scopes, single = forgotten.c, forgotten_memories.c
+    hidden = later(scopes.forgotten_at, scopes.hidden_at).label("until")
+    of_scopes = select(scopes.user_digest, literal_column("''").label("memory"), hidden)
+    of_single = select(single.user_digest, single.memory_digest, single.forgotten_at)
+    return union_all(of_scopes.where(scopes.user_digest.in_(digests)), of_single.where(single.user_digest.in_(digests)))
 
 
 def _half(dialect: str, columns: Sequence[str], own: Sequence[str]) -> Any:
@@ -126,7 +144,12 @@ def _names_one(body: str, memory_ids: frozenset[str]) -> bool:
         details = _details.decode(body)
     except msgspec.MsgspecError:
         return True
-    return not memory_ids.isdisjoint((*details.shown, *(each[0] for each in details.left)))
+    return not memory_ids.isdisjoint(_named(details))
+
+
+def _named(details: RequestDetails) -> tuple[str, ...]:
+    """The memories that were in its prompt, or might have been."""
+    return (*details.shown, *(each[0] for each in details.left))
 
 
 def _kept(row: Row[Any]) -> KeptRequest:

@@ -412,8 +412,7 @@ request_log = _table(
     *_scope_columns(),
     *_names("request_id"),
     *_given(Double, "at"),
-    *(Column(name, Text, nullable=False, server_default="") for name in ("outcome", "answer")),
-    *_names("body"),
+    *_names("outcome", "answer", "body"),
 )
 """How requests went: ``body`` and ``answer`` are the halves as JSON (semmem.ports.request_log), either may come first.
 Without its request an answer has no user, and goes with its age."""
@@ -472,5 +471,6 @@ Index("session_states_expiry", session_states.c.expires_at)
 Index("shown_blocks_expiry", shown_blocks.c.expires_at)
 Index("request_log_user", request_log.c.user_id, request_log.c.at)
 Index("request_log_id", request_log.c.request_id, request_log.c.at)
+Index("request_log_at", request_log.c.at)
 _index("batches_finished", batches.c.finished_at, where=batches.c.status.is_not(None))
 Index("said_messages_at", said_messages.c.at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semmem.backends.sql import server
+from semmem.backends.sql.database import JournalLimits
 from semmem.backends.sql.journal import SqlJournal
 from semmem.memory import Forgetting, Memory, MemoryType, Scope
 from semmem.ports.erasure import Mark
@@ -151,6 +154,29 @@ async def test_a_request_from_before_a_memory_was_erased_is_turned_away_when_it_
     assert await kept(journal) == ["after"]
 
 
+@pytest.mark.parametrize("told", [{"shown": ("m1",)}, {"left": (("m1", "limit", None),)}])
+async def test_what_another_replica_gave_an_erased_memory_before_it_heard_of_it_is_turned_away(
+    journal: SqlJournal, told: dict[str, Any]
+) -> None:
+    memory = Memory("m1", 1, MemoryType.SEMANTIC, "User lives in Oslo", "ada", created_at=1.0, updated_at=1.0)
+    await journal.mark_memories([memory], at=1000.0)
+    bobs = request("b", Scope("bob"), at=1000.2, **told)
+    assert await journal.log_requests([request("late", at=1000.2, **told), request("k1", shown=("m2",)), bobs]) == 1
+    assert (await kept(journal), await kept(journal, "bob")) == (["k1"], ["b"])
+
+
+async def test_what_another_replica_gave_memories_of_an_erased_scope_before_it_heard_of_it_is_turned_away(
+    journal: SqlJournal,
+) -> None:
+    await journal.begin_erasure(Forgetting(ADA, 1000.0), now=1000.0)
+    await journal.withhold_answers("ada", [], now=1000.5)  # by now every replica hides them
+    elsewhere = Scope("ada", session="s2")
+    assert (
+        await journal.log_requests([request("late", elsewhere, at=1000.5), request("new", elsewhere, at=1000.6)]) == 1
+    )
+    assert await kept(journal) == ["new"]
+
+
 async def test_marks_out_of_a_copy_take_everything(journal: SqlJournal) -> None:
     await journal.log_requests([request("k1"), request("b", Scope("bob"))])
     await journal.add_marks([Mark(("0" * 64, "", "", ""), 5.0)])
@@ -168,6 +194,43 @@ async def test_what_is_too_old_or_too_much_goes(journal: SqlJournal) -> None:
     assert await journal.prune_requests(before=0.0, number=4) == 2
     assert await kept(journal) == ["k7", "k6", "k5", "k4"]
     assert await journal.prune_requests(before=0.0, number=4) == 0
+
+
+async def test_of_many_that_came_at_once_no_more_go_than_are_too_many(journal: SqlJournal) -> None:
+    await journal.log_requests([request(f"k{number}") for number in range(9)])
+    assert await journal.prune_requests(before=100.0, number=4) == 5
+    assert len(await kept(journal)) == 4
+
+
+async def test_other_writes_come_in_between_when_much_goes(place: Place) -> None:
+    journal = SqlJournal(place, limits=JournalLimits(prune_rows_max=4))
+    await journal.open()
+    await journal.log_requests([request(f"k{number}", at=100.0 * number) for number in range(1, 8)])
+    assert [await journal.prune_requests(before=650.0, number=100) for _ in range(3)] == [4, 2, 0]
+    assert await kept(journal) == ["k7"]
+    await journal.close()
+
+
+async def test_replicas_that_write_each_others_halves_do_not_wait_in_a_circle(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "TRIES_MAX", 1)  # else one that the server ended is tried again
+    one, two = SqlJournal(place), SqlJournal(place)
+    await one.open()
+    await two.open()
+    for number in range(10):
+        own, other = ([f"{name}{number}_{each}" for each in range(300)] for name in "ab")
+        await asyncio.gather(
+            one.log_requests([*(request(key) for key in own), *(answer(key) for key in other)]),
+            two.log_requests([*(request(key) for key in other), *(answer(key) for key in own)]),
+        )
+    await one.close()
+    await two.close()
+
+
+async def test_what_no_server_stores_is_looked_for_and_not_found(journal: SqlJournal) -> None:
+    assert await journal.logged("ada", outcome="\0", limit=9) == []
+    assert await journal.logged_request("\0", "\0") is None
 
 
 async def test_whoever_has_nothing_but_requests_is_among_everybody(journal: SqlJournal) -> None:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from semmem.background import Tasks
 from semmem.background.writers import RequestLogWriter
+from semmem.envoy.wire import NAMESPACE, body_reply, metadata, read_ticket
+from semmem.exchange import RequestResult
 from semmem.memory import Scope
 from semmem.ports.errors import JournalError
 from semmem.ports.request_log import KeptRequest, LoggedAnswer, LoggedRequest
 from semmem.request.outcome import Outcome
 from semmem.request_log.feature import RequestLogging
+from semmem.turns.observation import Ticket
 from tests.core.exchange.world import BUDGET, QUESTION, World
+from tests.core.usage.test_ticket import observed
 
 Half = LoggedRequest | LoggedAnswer
+T = TypeVar("T")
 
 
 def logging_world() -> tuple[World, list[Half]]:
@@ -72,10 +80,59 @@ async def test_an_answer_that_is_lost_is_noted_without_figures_and_one_without_a
     assert halves[1:] == [LoggedAnswer(halves[0].key, world.now, "answer_lost")]
 
 
+async def test_a_prompt_that_could_not_be_rewritten_in_time_had_no_memories() -> None:
+    calls = 0
+
+    async def stuck_at_the_third(work: Callable[[], T]) -> T:
+        nonlocal calls
+        calls += 1  # reading, naming, rewriting
+        await asyncio.sleep(60.0 if calls == 3 else 0.0)
+        return work()
+
+    world = World(phase_s=1.0, inline_body_bytes_max=0, offload=stuck_at_the_third)
+    halves = list[Half]()
+    world.features.append(RequestLogging(halves.append))
+    await world.knows(BUDGET)
+    result = await world.ask(QUESTION)
+    [half] = halves
+    assert isinstance(half, LoggedRequest)
+    assert (result.outcome, half.outcome) == (Outcome.TIMEOUT, "timeout")
+    assert (half.memories, half.shown, half.weighed, half.purpose) == (0, (), (), "recall")
+
+
+KEY = uuid.UUID(int=7).hex
+PLAIN = Ticket("t_" + "1" * 32, "chat")
+
+
+@pytest.mark.parametrize("request_key", ["", KEY])
+@pytest.mark.parametrize("earlier", [(), ("t_" + "2" * 32,)])
+def test_the_key_travels_with_the_ticket(request_key: str, earlier: tuple[str, ...]) -> None:
+    ticket = structs.replace(PLAIN, request=request_key, earlier=earlier)
+    result = RequestResult(Outcome.INJECTED, ticket=ticket, injected=2)
+    message = observed(body_reply(result))
+    assert message.metadata_context.filter_metadata[NAMESPACE] == metadata(result).fields[NAMESPACE].struct_value
+    assert read_ticket(message) == ticket
+
+
+@pytest.mark.parametrize("told", ["x", KEY + "\0", KEY + "0", "\0" * 32, KEY.replace("0", "G"), "k" * 10**6])
+def test_a_key_that_is_none_costs_no_answer_and_is_not_written(told: str) -> None:
+    """One that no server stores would be in the way of all that waits behind it."""
+    message = observed(body_reply(RequestResult(Outcome.NO_HITS, ticket=PLAIN)))
+    message.metadata_context.filter_metadata[NAMESPACE].fields["request"].string_value = told
+    assert read_ticket(message) == PLAIN
+
+
 async def test_nothing_is_noted_of_who_is_opted_out_or_unknown() -> None:
     world, halves = logging_world()
     assert (await world.ask(x_semmem_memory="off")).outcome is Outcome.OPTED_OUT
+    assert (await world.ask(x_user_id="")).outcome is Outcome.ANONYMOUS
     assert halves == []
+
+
+async def test_a_request_that_stores_nothing_is_noted_and_its_answer_is_not_observed() -> None:
+    world, halves = logging_world()
+    result = await world.ask(x_semmem_memory="read")
+    assert (result.ticket, len(halves)) == (None, 1)
 
 
 # --- how it is written -----------------------------------------------------------------------------------------------
@@ -106,7 +163,7 @@ class Records:
         if self.fails:
             raise JournalError("away")
         self.pruned.append((before, number))
-        return 3
+        return 3 if len(self.pruned) < 3 else 0
 
 
 def half(key: str) -> LoggedRequest:
@@ -139,11 +196,21 @@ async def test_while_the_journal_is_away_so_many_wait_and_the_rest_is_dropped_an
     assert (writer.counts["written"], writer.counts["erased"]) == (1, 1)
 
 
+async def test_it_is_kept_small_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RequestLogWriter, "prune_every_s", 0.001)
+    records, tasks = Records(), Tasks()
+    tasks.spawn("writer", RequestLogWriter(records, kept_s=10.0).keep_small())
+    async with asyncio.timeout(10.0):
+        while len(records.pruned) < 5:
+            await asyncio.sleep(0.001)
+    await tasks.cancel()
+
+
 @pytest.mark.parametrize("fails", [False, True])
 async def test_it_is_kept_small(fails: bool) -> None:
     records = Records()
     records.fails = fails
     writer = RequestLogWriter(records, kept_s=10.0, requests_max=7, clock=lambda: 100.0)
     await asyncio.wait_for(writer.prune(), 1.0)
-    assert records.pruned == ([] if fails else [(90.0, 7)])
-    assert writer.counts["expired"] == (0 if fails else 3)
+    assert records.pruned == ([] if fails else [(90.0, 7)] * 3)
+    assert writer.counts["expired"] == (0 if fails else 6)

@@ -11,6 +11,7 @@ import pytest
 from semmem.lifecycle.quota import PASSAGE_QUOTA, PassageQuota
 from semmem.memory import PASSAGES, MemoryType, Scope, Turn
 from semmem.ports.events import Event, MemoriesRemoved
+from semmem.ports.request_log import LoggedRequest
 from tests.core.lifecycle.erased_world import ALICE, ErasedWorld, erased_world
 from tests.support.memories import memory, put
 
@@ -61,6 +62,19 @@ async def test_with_a_memory_goes_what_says_it_and_every_gist_since(world: Erase
     answer = await world.delete(f"/{bees.id}")
     assert answer.json()["receipt"]["passages"] == 5
     assert await world.passages() == quotes(BOAT, "The weather was fine on Sunday.") | GIST
+
+
+@pytest.mark.parametrize("goes", ["a memory", "a project"])
+async def test_with_what_was_said_go_the_requests_that_had_it(world: ErasedWorld, goes: str) -> None:
+    await said(world, BEES, scope=Scope("alice", project="p", session="s1"))
+    [bees] = await world.store.list(Scope("alice"))
+    asked = Scope("alice", session="s2")
+    for one in await world.store.list(Scope("alice"), types=PASSAGES):
+        half = LoggedRequest(key=one.id, id=one.id, scope=asked, at=time.time(), outcome="injected", shown=(one.id,))
+        await world.journal.log_requests([half])
+    answer = await (world.delete(f"/{bees.id}") if goes == "a memory" else world.delete(project_id="p"))
+    assert answer.json()["receipt"]["requests"] == 2
+    assert await world.journal.logged("alice", outcome=None, limit=9) == []
 
 
 async def test_a_passage_goes_by_its_id_and_the_memory_of_it_stays(world: ErasedWorld) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -127,6 +128,13 @@ async def test_a_users_last_requests_are_listed_newest_first(log: Log, client: h
     assert [one["id"] for one in told] == ["r2", "r1", "r0"]
     told = (await client.get("/v1/requests", params={**asked, "outcome": "injected", "limit": 1}, headers=ADMIN)).json()
     assert [one["id"] for one in told["requests"]] == ["r2"]
+
+
+@pytest.mark.parametrize("name", ["a/b", "../memory", "a?b#c", "100%", "n\u00e9", "k" * 256])
+async def test_a_request_is_found_whatever_its_id_is_made_of(log: Log, client: httpx.AsyncClient, name: str) -> None:
+    log.add(name)
+    found = await client.get(f"/v1/requests/{quote(name, safe='')}", headers=ADMIN)
+    assert (found.status_code, found.json().get("id")) == (200, name)
 
 
 async def test_nobody_reads_of_somebody_elses(log: Log, client: httpx.AsyncClient) -> None:
