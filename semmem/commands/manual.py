@@ -147,12 +147,20 @@ def markdown(pages: Sequence[Page]) -> str:
     shared = _shared(others)
     lines = ["# Commands", "", *_from_first(first), "## Exit status", ""]
     lines += _table(("status", "means"), [(str(each), each.means) for each in Exit])
+    usual = [statuses for statuses, pages_with in Counter(map(_statuses, others)).most_common() if pages_with > 1]
+    lines += [f"Where nothing else is said a command ends with one of {' or of '.join(filter(None, usual))}.", ""]
     lines += ["## What many commands take", "", *_table(("option, file or variable", ""), _ticked(shared))]
     for page in others:
         lines += [f"## {page.name}", "", f"{page.does[:1].upper()}{page.does[1:]}.", ""]
         for section in page.sections:
             lines += _markdown_section(section, shared)
+        if (statuses := _statuses(page)) not in usual:
+            lines += [f"Exit status: {statuses}.", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _statuses(page: Page) -> str:
+    return ", ".join(status for each in page.sections if each.heading == "exit status" for status, _ in each.rows)
 
 
 def _shared(pages: Sequence[Page]) -> Rows:
@@ -176,11 +184,9 @@ def _markdown_section(section: Section, shared: Rows) -> Iterator[str]:
         yield from ("```", *section.paragraphs, "```", "")
     elif heading == "examples":
         yield from ("```sh", *(f"{what}  # {why}" for what, why in told), "```", "")
-    elif heading == "exit status":
-        yield from (f"Exit status: {', '.join(status for status, _ in told)}.", "")
     elif heading == "description":
         yield from _wrapped(section.paragraphs)
-    else:
+    elif heading != "exit status":
         rows = [row for row in told if row not in shared and row[0] != HELP]
         yield from _table((heading, ""), _ticked(rows)) if rows else ()
         if also := [f"`{what.split()[0]}`" for what, _ in told if (what, _) in shared and heading == "options"]:

@@ -1,5 +1,5 @@
-"""``semmem add``, ``list``, ``show``, ``preview``, ``conversations``, ``forget``: users' memories in a running semmem,
-and what was recorded of their conversations."""
+"""``semmem add``, ``list``, ``show``, ``preview``, ``requests``, ``conversations``, ``forget``: users' memories in a
+running semmem, what prompts were given of them, and what was recorded of conversations."""
 
 import argparse
 import json
@@ -148,6 +148,52 @@ def _log_odds(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+REQUESTS = "/v1/requests"
+
+
+def requests(api: Api, given: argparse.Namespace) -> Any:
+    if given.id is not None:
+        return api.call("GET", f"{REQUESTS}/{segment(given.id)}")
+    return api.call("GET", REQUESTS, params=api.whose | given_only(outcome=given.outcome, limit=given.limit))
+
+
+def shown_requests(found: Told) -> Iterator[str]:
+    """A line for each (when, outcome, milliseconds, memories, id); or why one was answered so."""
+    if "requests" not in found:
+        yield from _why(found)
+        return
+    for one in found["requests"]:
+        counts = f"{one['milliseconds']:8.1f} ms  {one['memories']:2} memories"
+        yield f"{_second(one['time'])}  {one['outcome']:16}  {counts}  {one_line(one['id'])}"
+
+
+def _why(one: Told) -> Iterator[str]:
+    steps = ", ".join(f"{name} {taken}" for name, taken in one["steps"].items())
+    about = one["purpose"] or "not decided"
+    yield f"{_second(one['time'])}  {one['outcome']}, about: {about}, {one['api']}, {one_line(one['model'])}"
+    yield f"took {one['milliseconds']} ms ({steps}); {one['tokens']} tokens added"
+    if (answer := one["answer"]) is not None:
+        counted = ", ".join(f"{name} {answer[name]}" for name in _TOKENS if answer[name] is not None)
+        yield f"answer: {answer['ending']} after {answer['milliseconds']} ms{counted and f'; {counted}'}"
+    for memory in one["in_prompt"]:
+        found = f"log-odds {memory['log_odds']}" if memory["is_new"] else "from earlier"
+        yield f"in the prompt  {found:14}  {one_line(memory['content'])}"
+    if one["gone"]:
+        yield f"in the prompt  {one['gone']} more, that are gone"
+    yield from (f"left out       {memory['reason']:14}  {one_line(memory['content'])}" for memory in one["left_out"])
+    yield from (f"learnt         {memory['type']:14}  {one_line(memory['content'])}" for memory in one["learnt"])
+
+
+_TOKENS = ("tokens_in", "tokens_out", "cached_tokens")
+
+
+def _second(time: str) -> str:
+    return time[:19].replace("T", " ")
+
+
 # --- conversations ---------------------------------------------------------------------------------------------------
 
 
@@ -189,7 +235,7 @@ def shown_conversation(whole: Told) -> Iterator[str]:
     yield one_line(whole["conversation"]["title"])
     for message in whole["messages"]:
         yield ""
-        yield f"{message['role']}  {message['at'][:19].replace('T', ' ')}  {one_line(message['model'] or '')}".rstrip()
+        yield f"{message['role']}  {_second(message['at'])}  {one_line(message['model'] or '')}".rstrip()
         yield from (f"  {one_line(line)}" for line in message["content"].splitlines())
         yield from (
             f"  calls {one_line(call['name'])}: {one_line(call['arguments'])}" for call in message["tool_calls"]

@@ -226,6 +226,7 @@ RUNS: Mapping[str, Run] = {
     "show": printing(memories.history, memories.shown_memory),
     "add": memories.add,
     "forget": memories.forget,
+    "requests": printing(memories.requests, memories.shown_requests),
     "conversations list": printing(memories.conversations, memories.shown_conversations),
     "conversations show": printing(memories.conversation, memories.shown_conversation),
     "conversations export": memories.export_conversation,
