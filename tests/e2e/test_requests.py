@@ -36,6 +36,9 @@ def test_a_request_says_what_it_was_shown_and_what_was_learnt_of_it(home: House,
 def test_requests_are_known_after_a_restart(model: StandInModel, tmp_path: Path) -> None:
     with house(tmp_path, model, IN_PROCESS) as home:
         home.chat("alice", "What is the weather where I live?", headers={"x-request-id": "before"})
+        eventually(
+            lambda: home.semmem.api("GET", "/v1/requests/before")["answer"], within_s=30, what="its answer ended"
+        )
     with semmem_process(tmp_path, IN_PROCESS) as again:
         told = again.api("GET", "/v1/requests/before")
     assert (told["user_id"], sorted(told["steps"])) == ("alice", ["finding", "journalling", "reading", "rewriting"])

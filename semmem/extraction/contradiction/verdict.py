@@ -16,6 +16,7 @@ from semmem.extraction.contradiction.reading import (
     INDEFINITE,
     KIN,
     NEGATIONS,
+    OWN,
     SELF,
     TEXT_CHARS_MAX,
     Told,
@@ -59,6 +60,8 @@ STEM_TAIL_MAX = 2
 """So many letters of the shorter one may differ."""
 LEFT_MAX = 1
 """So many words of the old statement a repetition may leave out: more are another emphasis at the least."""
+NAMED_AFTER = 2
+"""Words before the name of somebody of whom the rest is said: whose they are, and what ("my friend")."""
 MEANT = listed("meant")
 """What makes an intention, a wish or a guess of a statement."""
 DENIED_CHARS_MIN = 3
@@ -203,14 +206,18 @@ def _is_named(name: str, told: Told) -> bool:
 
 
 def _another(old: str, new: str) -> bool:
-    """Whether a name gives way to what is no name, or to that of another one of several ("a cat called Loki")."""
+    """Whether a name gives way to what is no name, or to that of another one: of several ("a cat called Loki"), or of
+    whom it is said ("my friend Ada is a dentist", "my friend Eve is a dentist")."""
     one, other = read(old), read(new)
     gone = one.content - other.content
     said = other.marks & {"ends", "changes", "corrects"} or one.negations % 2 != other.negations % 2
     if gone and gone <= one.names and not (other.names - one.content) and not other.quantities and not said:
         return True
     changed = change(unquoted(old), unquoted(new))
-    return changed is not None and not INDEFINITE.isdisjoint(changed.before[1:]) and bool(gone & one.names) and not said
+    if changed is None or said or not gone & one.names:
+        return False
+    of_somebody = len(changed.before) == NAMED_AFTER and changed.before[0] in OWN and changed.after
+    return bool(of_somebody) or not INDEFINITE.isdisjoint(changed.before[1:])
 
 
 def _only_adds(old: Told, new: Told) -> bool:

@@ -334,3 +334,19 @@ def test_a_word_more_is_never_a_repetition(text: str, word: str, place: int) -> 
 
 def test_what_may_be_another_thing_of_its_kind_is_not_taken_for_a_paraphrase() -> None:
     assert judge("User owns a boat", "User owns a canoe", 0.83) is Verdict.DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ("My friend Gegenesilo is a dentist.", "My friend Tomemekima is a dentist.", Verdict.DIFFERENT),
+        ("User's colleague Ana plays the violin", "User's colleague Eve plays the violin", Verdict.DIFFERENT),
+        ("Mein Freund Karl wohnt in Kassel", "Mein Freund Otto wohnt in Kassel", Verdict.DIFFERENT),
+        ("My friend Ana is a dentist.", "My friend Ana is a nurse.", Verdict.CONTRADICTION),
+        ("User's manager Ana approves leave", "User's manager is Eve now", Verdict.CONTRADICTION),
+        ("User lives in Oslo", "User lives in Rome", Verdict.CONTRADICTION),
+    ],
+)
+def test_what_is_said_of_somebody_else_of_that_name_ends_nothing(old: str, new: str, verdict: Verdict) -> None:
+    likely = Likelihoods(same=0.01, contradiction=0.98, different=0.01)
+    assert decided(old, new, likely).verdict is verdict
