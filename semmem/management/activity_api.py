@@ -43,28 +43,31 @@ class Activity:
 
     def __init__(self, clock: Callable[[], float], kept: int = KEPT) -> None:
         self._clock = clock
-        self._ended: deque[RequestShown] = deque(maxlen=kept)
+        self._ended: deque[tuple[int, float, str, float, int, int, str | None]] = deque(maxlen=kept)
         self._numbers = itertools.count(1)
 
     def ended(self, outcome: str, seconds: float, memories: int, tokens: int, id: str | None) -> None:
         """Keep it. ``seconds``: how long it took; ``id``: see RequestShown."""
-        self._ended.append(
+        self._ended.append((next(self._numbers), self._clock(), outcome, seconds, memories, tokens, id))
+
+    def since(self, after: int) -> ActivityShown:
+        """Those with a higher number, the oldest first; a number from before a restart counts as 0."""
+        last = self._ended[-1][0] if self._ended else 0
+        after = after if after <= last else 0
+        shown: list[RequestShown] = [
             {
-                "number": next(self._numbers),
+                "number": number,
                 "id": id,
-                "time": at(self._clock()),
+                "time": at(ended_at),
                 "outcome": outcome,
                 "milliseconds": round(1000 * seconds, 3),
                 "memories": memories,
                 "tokens": tokens,
             }
-        )
-
-    def since(self, after: int) -> ActivityShown:
-        """Those with a higher number, the oldest first; a number from before a restart counts as 0."""
-        last = self._ended[-1]["number"] if self._ended else 0
-        after = after if after <= last else 0
-        return {"last": last, "requests": [ended for ended in self._ended if ended["number"] > after]}
+            for number, ended_at, outcome, seconds, memories, tokens, id in self._ended
+            if number > after
+        ]
+        return {"last": last, "requests": shown}
 
 
 def activity_routes(activity: Activity) -> APIRouter:

@@ -20,7 +20,7 @@ LIMIT_MAX = 200
 
 
 class AnswerOutcome(TypedDict):
-    """How its answer ended, as ``semmem_turns_total`` calls it; milliseconds from the request to the answer's end;
+    """How its answer ended, as ``llm_memory_turns_total`` calls it; milliseconds from the request to the answer's end;
     tokens as the provider counted them, null where it did not: ``cached_tokens`` are those of the prompt that its
     prompt cache had."""
 

@@ -216,8 +216,8 @@ def _another(old: str, new: str) -> bool:
     changed = change(unquoted(old), unquoted(new))
     if changed is None or said or not gone & one.names:
         return False
-    of_somebody = len(changed.before) == NAMED_AFTER and changed.before[0] in OWN and changed.after
-    return bool(of_somebody) or not INDEFINITE.isdisjoint(changed.before[1:])
+    of_somebody = bool(changed.after) and len(changed.before) == NAMED_AFTER and changed.before[0] in OWN
+    return of_somebody or not INDEFINITE.isdisjoint(changed.before[1:])
 
 
 def _only_adds(old: Told, new: Told) -> bool:
